@@ -1,0 +1,1 @@
+"""JSON Schemas, generated from the model and checked in; only this room imports jsonschema."""

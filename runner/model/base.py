@@ -1,0 +1,42 @@
+"""Shared value type and scalar types."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, Strict, StringConstraints
+
+T = TypeVar("T")
+
+
+class Value(BaseModel):
+    """A frozen value: strict scalars, unknown fields refused, written and read again unchanged."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True
+    )
+
+
+# Lists of JSON become tuples: frozen, yet accepted from a parsed document.
+Items = Annotated[tuple[T, ...], Strict(strict=False)]
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+"""SHA-256 as 64 lower-case hexadecimal digits."""
+
+ImageId = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+"""Image id as the engine prints it."""
+
+Token = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
+"""Bare token: a stable machine-readable word."""
+
+RunId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$", max_length=200)]
+
+Score = Annotated[float, Field(ge=0.0, le=1.0)]
+"""Score in [0, 1], rounded to four decimals."""
+
+Delta = Annotated[float, Field(ge=-1.0, le=1.0)]
+
+Timestamp = Annotated[
+    str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?Z$")
+]
+"""UTC, RFC 3339, with `Z`."""

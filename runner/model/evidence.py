@@ -1,0 +1,83 @@
+"""Evidence files beside the scorecard, and the file that labels a context root."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from runner.model.base import Items, Sha256, Token, Value
+from runner.model.container import Difference, EngineInfo
+from runner.model.observation import Count, InsideEnd, InsideReport
+
+
+class ContainerEvidence(Value):
+    """One container before its start, as the engine described it."""
+
+    leg: Token
+    ordinal: Count
+    profile: dict[str, Any]
+    """Confinement as read back; names, ids and host paths left out."""
+    differences: Items[Difference]
+
+
+class LegInside(Value):
+    """What the agent of one leg saw, in its first container and after its last case."""
+
+    leg: Token
+    start: InsideReport | None
+    end: InsideEnd | None
+
+
+class SandboxEvidence(Value):
+    """`evidence/sandbox.json`."""
+
+    schema_version: Literal[1]
+    engine: EngineInfo
+    containers: Items[ContainerEvidence]
+    inside: Items[LegInside]
+    problems: Items[str]
+
+
+class LegHooks(Value):
+    """The hook environment of one leg in its three places: name -> SHA-256 of the value."""
+
+    leg: Token
+    inside_at_start: dict[str, Sha256] | None
+    inside_at_end: dict[str, Sha256] | None
+    created_configuration: Items[str]
+    """Names in the created container; their values were compared in the read-back."""
+    preserved: bool
+
+
+class HooksEvidence(Value):
+    """`evidence/hooks.json`: names and digests, never values."""
+
+    schema_version: Literal[1]
+    host: dict[str, Sha256]
+    """What the invoker's environment held of the hook namespaces and was passed on."""
+    dropped: Items[str]
+    """Names that look like credentials."""
+    scrub_prefixes_without_effect: Items[str]
+    """Prefixes of the suite; a suite cannot remove hook variables."""
+    legs: Items[LegHooks]
+
+
+Role = Literal["helpful", "curated_only", "stale_sentinel", "toxic_sentinel", "irrelevant"]
+
+
+class ContextArtifact(Value):
+    """One artifact of a context root and the part it plays."""
+
+    path: Annotated[str, Field(min_length=1)]
+    """Relative to the root."""
+    role: Role
+    tokens: Items[str] = ()
+
+
+class ContextFile(Value):
+    """`context.json` beside a context root; travels with it, is never mounted."""
+
+    schema_version: Annotated[int, Field(ge=1, le=1)]
+    label: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
+    artifacts: Items[ContextArtifact] = ()

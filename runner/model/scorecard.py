@@ -1,0 +1,242 @@
+"""Context scorecard v1: two legs compared, and never more than was shown.
+
+The first block of fields is the contract's, under the contract's names; the rest says what the
+claim rests on.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from runner.model.base import Delta, ImageId, Items, RunId, Score, Sha256, Timestamp, Token, Value
+from runner.model.leg import DegradedReason
+from runner.model.liveproof import LiveStateProof
+from runner.model.observation import Count
+from runner.model.record import Status, Verdict
+
+LegName = Literal["context_off", "context_on"]
+
+
+class EvaluatorFact(Value):
+    """Which expectation went from what to what."""
+
+    kind: Literal["evaluator_fact"]
+    expectation: Count
+    type: str
+    target: str | None
+    context_off: Verdict
+    context_on: Verdict
+    changed: bool
+
+
+class CommandOutput(Value):
+    """An output that a changed expectation rests on."""
+
+    kind: Literal["command_output"]
+    leg: LegName
+    stream: Literal["stdout", "stderr", "exit_code"]
+    excerpt: str | None
+    """Leading text, control characters escaped; null for a private holdout."""
+    sha256: str
+    size: Count
+
+
+class CheckedFile(Value):
+    """A file that a changed expectation rests on."""
+
+    kind: Literal["checked_file"]
+    leg: LegName
+    path: str
+    state: str
+    sha256: str | None
+
+
+DecisionEvidence = Annotated[
+    EvaluatorFact | CommandOutput | CheckedFile, Field(discriminator="kind")
+]
+
+
+class IgnoredContext(Value):
+    """Why context that was present had no part in the outcome."""
+
+    kind: Literal["same_output", "same_outcome"]
+    detail: str
+
+
+class LegCase(Value):
+    """One side of a pair."""
+
+    variant: LegName
+    context_root_label: str
+    run_id: RunId
+    status: Status
+    score: Score | None
+    degraded_reason: DegradedReason | None
+    degraded_detail: Token | None
+
+
+class PairedCase(Value):
+    """One case in both legs."""
+
+    case_id: str
+    context_off: LegCase
+    context_on: LegCase
+    score_delta: Delta | None
+    """On minus off; null when the pair is not valid."""
+    status_delta: Annotated[int, Field(ge=-1, le=1)] | None
+    """+1: fail -> pass, -1: pass -> fail, 0: the same; null when the pair is not valid."""
+    decision_evidence: Items[DecisionEvidence]
+    ignored_context_evidence: Items[IgnoredContext]
+    token_delta: int | None
+    tool_delta: int | None
+    degraded_reason: DegradedReason | None
+    degraded_detail: Token | None
+    artifact_attribution: Items[str]
+
+    @property
+    def is_valid(self) -> bool:
+        """Both sides finished and neither is degraded."""
+        return self.degraded_reason is None
+
+    @model_validator(mode="after")
+    def _says_no_more_than_shown(self) -> Self:
+        if self.is_valid:
+            if self.score_delta is None or self.status_delta is None:
+                raise ValueError("a valid pair has both deltas")
+            if self.score_delta != 0 and not any(
+                isinstance(item, EvaluatorFact) and item.changed for item in self.decision_evidence
+            ):
+                raise ValueError("a changed pair needs the fact that changed")
+        elif self.score_delta is not None or self.status_delta is not None:
+            raise ValueError("a degraded pair has no delta")
+        if (self.degraded_reason is None) != (self.degraded_detail is None):
+            raise ValueError("a degraded reason and its detail come together")
+        return self
+
+
+class LegSummary(Value):
+    """One leg of the comparison."""
+
+    variant: LegName
+    context_root_label: str
+    run_id: RunId
+    aggregate_score: Score | None
+    """Over the scored cases of this leg; null when there is none."""
+    status: Status
+    dimension_scores: dict[str, Score | None]
+    context_root_sha256: Sha256 | None
+    context_root_entries: Count
+    degraded_reason: DegradedReason | None
+    degraded_detail: Token | None
+    cases_total: Count
+    cases_degraded: Count
+
+
+class Pairing(Value):
+    """What `aggregate_delta` was computed from."""
+
+    valid_pairs: Count
+    degraded_pairs: Count
+    context_off_aggregate: Score | None
+    """Over valid pairs only."""
+    context_on_aggregate: Score | None
+    delta_lower_bound: Delta | None
+    """With every pair lost on one side only counted against the context; equals the delta when
+    nothing was lost on one side only."""
+    delta_upper_bound: Delta | None
+
+
+class Resolution(Value):
+    """What the number of pairs can resolve."""
+
+    valid_pairs: Count
+    improved: Count
+    regressed: Count
+    tied: Count
+    mcnemar_exact_p: Annotated[float, Field(ge=0, le=1)] | None
+    least_net_improvement: Count | None
+    """Least number of one-directional changes that could reach p < 0.05; null when none can."""
+    note: str
+
+
+class Controls(Value):
+    """Which controls were run."""
+
+    mode: Literal["none", "standard"]
+    null_check: bool
+    """True for `--aa`: both legs had the same root."""
+
+
+class Inputs(Value):
+    """Identity of everything that went in."""
+
+    suite_sha256: Sha256
+    workspace_sha256: Sha256
+    workspace_mode: Literal["overlay", "copy", "shared_overlay", "shared_copy"]
+    image: str
+    image_id: ImageId
+    agent_sha256: Sha256
+    hook_environment_sha256: Sha256
+    oci_runtime: str
+    engine: str
+    runner_version: str
+
+
+class SandboxProof(Value):
+    """What the engine reported of the containers, before each was started."""
+
+    containers: Count
+    differences: Count
+    """Fields in which a created container was not what was asked for; a leg with one is refused."""
+    network: Literal["none"]
+    interfaces: Items[str]
+    """Network interfaces seen from inside, over all containers."""
+    capabilities: Items[str]
+    no_new_privs: bool
+    profile_sha256: Sha256
+    """Of the confinement profile as read back; names, ids and host paths left out."""
+
+
+class HooksProof(Value):
+    """The hook environment in its three places."""
+
+    names: Items[str]
+    dropped: Items[str]
+    equal_in_both_legs: bool
+    preserved: bool
+    """Host, created configuration, inside at start and at end all agree."""
+
+
+class Integrity(Value):
+    """Was the measurement clean?"""
+
+    verdict: Literal["clean", "violated", "unknown"]
+    live_state: LiveStateProof
+    sandbox: SandboxProof
+    hooks: HooksProof
+    problems: Items[str]
+    """One line each, worst first; empty when clean."""
+
+
+class ContextScorecard(Value):
+    """The comparison of `context_off` and `context_on` on one suite."""
+
+    schema_version: Annotated[int, Field(ge=1, le=1)]
+    suite_id: str
+    suite_path: str
+    generated_at: Timestamp
+    context_off: LegSummary
+    context_on: LegSummary
+    aggregate_delta: Delta | None
+    """On minus off over valid pairs; null when no pair is valid."""
+    per_case: Items[PairedCase]
+
+    run_id: RunId
+    pairing: Pairing
+    resolution: Resolution
+    controls: Controls
+    inputs: Inputs
+    integrity: Integrity
+    warnings: Items[str]
