@@ -1,0 +1,1 @@
+"""Verbs: pure functions, values in, values out."""

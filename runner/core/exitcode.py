@@ -1,0 +1,75 @@
+"""What a command exits with, from what it found; the highest ranking wins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from runner.model.record import RunRecord, Status
+from runner.model.scorecard import ContextScorecard
+
+OK = 0
+GATE = 1
+INTEGRITY = 5
+NO_EVIDENCE = 4
+INTERRUPTED = (130, 143)
+
+RANKING = (*INTERRUPTED, 70, 2, 3, INTEGRITY, 6, NO_EVIDENCE, GATE, OK)
+"""Most important first (README)."""
+
+
+class Wanted(NamedTuple):
+    """Gates that the caller asked for.
+
+    Attributes:
+        delta: Least lower bound of the delta; None for no gate.
+        valid: No pair may be degraded.
+        passing: The `context_on` leg, or the only leg, must pass.
+    """
+
+    delta: float | None = None
+    valid: bool = False
+    passing: bool = False
+
+
+def highest(codes: Sequence[int]) -> int:
+    """The highest ranking of several exit codes."""
+    return min(codes, key=RANKING.index, default=OK)
+
+
+def of_scorecard(scorecard: ContextScorecard, wanted: Wanted) -> int:
+    """Exit code for one comparison.
+
+    A gate on the delta uses its lower bound: what was lost on one side only counts against it.
+    """
+    codes = [OK]
+    if scorecard.integrity.verdict == "violated":
+        codes.append(INTEGRITY)
+    elif scorecard.integrity.verdict != "clean":
+        codes.append(NO_EVIDENCE)
+    if scorecard.pairing.valid_pairs == 0:
+        codes.append(NO_EVIDENCE)
+    if wanted.valid and scorecard.pairing.degraded_pairs:
+        codes.append(NO_EVIDENCE)
+    if wanted.delta is not None:
+        bound = scorecard.pairing.delta_lower_bound
+        if bound is None or bound < wanted.delta:
+            codes.append(GATE)
+    if wanted.passing and scorecard.context_on.status is not Status.PASS:
+        codes.append(GATE)
+    return highest(codes)
+
+
+def of_record(record: RunRecord, *, clean: bool, wanted: Wanted) -> int:
+    """Exit code for a single leg."""
+    codes = [OK]
+    degraded = [case for case in record.case_results if case.degraded_reason is not None]
+    if not clean:
+        codes.append(INTEGRITY)
+    if record.degraded_reason is not None or len(degraded) == len(record.case_results):
+        codes.append(NO_EVIDENCE)
+    if wanted.valid and degraded:
+        codes.append(NO_EVIDENCE)
+    if wanted.passing and record.status is not Status.PASS:
+        codes.append(GATE)
+    return highest(codes)

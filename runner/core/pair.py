@@ -1,0 +1,280 @@
+"""Two run records -> the paired rows and the delta."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from runner.core.degrade import insufficient, worst
+from runner.core.score import aggregate, round_delta
+from runner.model.leg import Degradation
+from runner.model.record import CaseResult, ExpectationResult, RunRecord, Status
+from runner.model.scorecard import (
+    CheckedFile,
+    CommandOutput,
+    DecisionEvidence,
+    EvaluatorFact,
+    IgnoredContext,
+    LegCase,
+    LegName,
+    LegSummary,
+    PairedCase,
+    Pairing,
+)
+from runner.model.suite import Scoring
+
+Excerpt = Callable[[str, str, str], str | None]
+"""(leg, case id, stream) -> leading text of a stored output, escaped; None when withheld."""
+
+
+class Sides(NamedTuple):
+    """The two results of one case."""
+
+    off: CaseResult
+    on: CaseResult
+
+    @property
+    def degradation(self) -> Degradation | None:
+        """Why the pair is not valid, if it is not."""
+        found = worst(
+            Degradation(reason=side.degraded_reason, detail=side.degraded_detail)
+            for side in self
+            if side.degraded_reason is not None and side.degraded_detail is not None
+        )
+        if found is None and not all(_finished(side) for side in self):
+            return insufficient("unfinished")
+        return found
+
+
+def _finished(side: CaseResult) -> bool:
+    return side.status in {Status.PASS, Status.FAIL} and side.score is not None
+
+
+def sides(off: RunRecord, on: RunRecord) -> tuple[Sides, ...]:
+    """Pair the cases of two records by id, in the order of the suite.
+
+    Raises:
+        ValueError: The records do not hold the same cases; they are not of one run.
+    """
+    on_by_id = {case.case_id: case for case in on.case_results}
+    if set(on_by_id) != {case.case_id for case in off.case_results}:
+        raise ValueError("the two records do not hold the same cases")
+    return tuple(Sides(case, on_by_id[case.case_id]) for case in off.case_results)
+
+
+def paired_cases(off: RunRecord, on: RunRecord, *, excerpt: Excerpt) -> tuple[PairedCase, ...]:
+    """A row for every case, degraded or not.
+
+    Args:
+        off: Record of `context_off`.
+        on: Record of `context_on`.
+        excerpt: Reads the head of a stored output.
+    """
+    rows = []
+    for pair in sides(off, on):
+        degradation = pair.degradation
+        valid = degradation is None
+        score_delta = status_delta = None
+        if valid:
+            score_delta = round_delta((pair.on.score or 0.0) - (pair.off.score or 0.0))
+            status_delta = int(pair.on.status is Status.PASS) - int(pair.off.status is Status.PASS)
+        facts = _facts(pair)
+        changed = [fact for fact in facts if fact.changed]
+        rows.append(
+            PairedCase(
+                case_id=pair.off.case_id,
+                context_off=_leg_case(off, pair.off, "context_off"),
+                context_on=_leg_case(on, pair.on, "context_on"),
+                score_delta=score_delta,
+                status_delta=status_delta,
+                decision_evidence=(*facts, *_rests_on(pair, changed, excerpt)),
+                ignored_context_evidence=_ignored(pair, changed) if valid else (),
+                token_delta=_usage_delta(pair, "tokens") if valid else None,
+                tool_delta=_usage_delta(pair, "tool_calls") if valid else None,
+                degraded_reason=degradation.reason if degradation else None,
+                degraded_detail=degradation.detail if degradation else None,
+                artifact_attribution=("decision_output",) if valid and changed else ("none",),
+            )
+        )
+    return tuple(rows)
+
+
+def _leg_case(record: RunRecord, case: CaseResult, leg: LegName) -> LegCase:
+    return LegCase(
+        variant=leg,
+        context_root_label=record.context_root_label or "",
+        run_id=record.run_id,
+        status=case.status,
+        score=case.score,
+        degraded_reason=case.degraded_reason,
+        degraded_detail=case.degraded_detail,
+    )
+
+
+def _facts(pair: Sides) -> tuple[EvaluatorFact, ...]:
+    on_by_index = {item.index: item for item in pair.on.expectations}
+    return tuple(
+        EvaluatorFact(
+            kind="evaluator_fact",
+            expectation=item.index,
+            type=item.type,
+            target=item.target,
+            context_off=item.verdict,
+            context_on=on_by_index[item.index].verdict,
+            changed=item.required and item.verdict is not on_by_index[item.index].verdict,
+        )
+        for item in pair.off.expectations
+        if item.index in on_by_index
+    )
+
+
+def _rests_on(
+    pair: Sides, changed: Sequence[EvaluatorFact], excerpt: Excerpt
+) -> Iterable[DecisionEvidence]:
+    """The outputs and files that the changed facts were read from, in both legs, once each."""
+    wanted = {fact.expectation for fact in changed}
+    legs: tuple[tuple[LegName, CaseResult], ...] = (
+        ("context_off", pair.off),
+        ("context_on", pair.on),
+    )
+    for leg, case in legs:
+        seen: set[str] = set()
+        for item in case.expectations:
+            if item.index in wanted and item.rests_on is not None and item.rests_on not in seen:
+                seen.add(item.rests_on)
+                evidence = _evidence(leg, case, item, excerpt)
+                if evidence is not None:
+                    yield evidence
+
+
+def _evidence(
+    leg: LegName, case: CaseResult, item: ExpectationResult, excerpt: Excerpt
+) -> DecisionEvidence | None:
+    match item.rests_on:
+        case "exit_code":
+            text = f"exit {case.exit_code}"
+            return CommandOutput(
+                kind="command_output",
+                leg=leg,
+                stream="exit_code",
+                excerpt=text,
+                sha256=hashlib.sha256(text.encode()).hexdigest(),
+                size=len(text),
+            )
+        case "stdout" | "stderr" as stream:
+            record = case.stdout if stream == "stdout" else case.stderr
+            if record is None:
+                return None
+            return CommandOutput(
+                kind="command_output",
+                leg=leg,
+                stream=stream,
+                excerpt=excerpt(leg, case.case_id, stream),
+                sha256=record.sha256,
+                size=record.size,
+            )
+        case path:
+            file = next((file for file in case.files if file.path == path), None)
+            if file is None:
+                return None
+            return CheckedFile(
+                kind="checked_file", leg=leg, path=file.path, state=file.state, sha256=file.sha256
+            )
+
+
+def _ignored(pair: Sides, changed: Sequence[EvaluatorFact]) -> tuple[IgnoredContext, ...]:
+    """What speaks for the context having had no part; nothing when an outcome changed."""
+    if changed:
+        return ()
+    found = [IgnoredContext(kind="same_outcome", detail="every required expectation held steady")]
+    streams = [(side.stdout, side.stderr) for side in pair]
+    if all(out is not None and err is not None for out, err in streams):
+        same = [
+            name
+            for name, (a, b) in zip(("stdout", "stderr"), zip(*streams, strict=True), strict=True)
+            if a is not None and b is not None and (a.sha256, a.size) == (b.sha256, b.size)
+        ]
+        if len(same) == 2:
+            found.append(
+                IgnoredContext(kind="same_output", detail="stdout and stderr equal in both legs")
+            )
+    return tuple(found)
+
+
+def _usage_delta(pair: Sides, name: str) -> int | None:
+    if pair.off.usage is None or pair.on.usage is None:
+        return None
+    if name not in pair.off.usage or name not in pair.on.usage:
+        return None
+    return pair.on.usage[name] - pair.off.usage[name]
+
+
+def pairing(off: RunRecord, on: RunRecord, scoring: Scoring) -> tuple[Pairing, float | None]:
+    """Aggregates over valid pairs, their difference, and bounds for one-sided losses.
+
+    Returns:
+        The pairing block and `aggregate_delta` (None when no pair is valid).
+    """
+    pairs = sides(off, on)
+    valid = [pair for pair in pairs if pair.degradation is None]
+    off_score = _over(valid, scoring, [pair.off.score for pair in valid])
+    on_score = _over(valid, scoring, [pair.on.score for pair in valid])
+    delta = None
+    if off_score is not None and on_score is not None:
+        delta = round_delta(on_score - off_score)
+    # Worst cases: a side that is lost while the other finished could have been anything.
+    bounded = [pair for pair in pairs if pair.degradation is None or _one_sided(pair)]
+    lower = upper = delta
+    if len(bounded) > len(valid):
+        lower = _difference(bounded, scoring, lost_off=1.0, lost_on=0.0)
+        upper = _difference(bounded, scoring, lost_off=0.0, lost_on=1.0)
+    block = Pairing(
+        valid_pairs=len(valid),
+        degraded_pairs=len(pairs) - len(valid),
+        context_off_aggregate=off_score,
+        context_on_aggregate=on_score,
+        delta_lower_bound=lower,
+        delta_upper_bound=upper,
+    )
+    return block, delta
+
+
+def _one_sided(pair: Sides) -> bool:
+    clean = [side for side in pair if side.degraded_reason is None and _finished(side)]
+    return len(clean) == 1
+
+
+def _over(pairs: Sequence[Sides], scoring: Scoring, scores: Sequence[float | None]) -> float | None:
+    named = zip((pair.off.dimensions for pair in pairs), scores, strict=True)
+    return aggregate(named, scoring, lost="zero").score
+
+
+def _difference(
+    pairs: Sequence[Sides], scoring: Scoring, *, lost_off: float, lost_on: float
+) -> float | None:
+    def score(side: CaseResult, lost: float) -> float:
+        known = side.degraded_reason is None and _finished(side)
+        return side.score if known and side.score is not None else lost
+
+    off = _over(pairs, scoring, [score(pair.off, lost_off) for pair in pairs])
+    on = _over(pairs, scoring, [score(pair.on, lost_on) for pair in pairs])
+    return None if off is None or on is None else round_delta(on - off)
+
+
+def leg_summary(record: RunRecord, leg: LegName, entries: int) -> LegSummary:
+    """The contract's leg block."""
+    return LegSummary(
+        variant=leg,
+        context_root_label=record.context_root_label or "",
+        run_id=record.run_id,
+        aggregate_score=record.aggregate_score,
+        status=record.status,
+        dimension_scores=record.dimension_scores,
+        context_root_sha256=record.context_root_sha256,
+        context_root_entries=entries,
+        degraded_reason=record.degraded_reason,
+        degraded_detail=record.degraded_detail,
+        cases_total=len(record.case_results),
+        cases_degraded=sum(case.degraded_reason is not None for case in record.case_results),
+    )
