@@ -1,0 +1,1 @@
+"""Local disk and kernel: staging, tree manifests, locks, atomic writes."""

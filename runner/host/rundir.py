@@ -1,0 +1,201 @@
+"""The evidence directory: written aside, renamed into place when it is complete."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from runner.errors import InputError, PrerequisiteError
+from runner.host.absence import reaches
+from runner.host.atomic import sync_directory, write_new
+from runner.host.removal import remove
+from runner.model.tree import path_text
+
+_LONGEST_NAME = 200
+
+
+def check_out_dir(out_dir: Path, live_roots: Iterable[Path]) -> None:
+    """Refuse an evidence folder that would be live state.
+
+    Args:
+        out_dir: `--out-dir`; need not exist.
+        live_roots: Every live root.
+
+    Raises:
+        InputError: It is a live root or lies inside one.
+    """
+    for root in live_roots:
+        if reaches(out_dir, root) in ("equals", "inside"):
+            raise InputError(
+                f"lies inside the live agents directory {path_text(os.fsencode(root))}",
+                where=f"--out-dir {path_text(os.fsencode(out_dir))}",
+                remedy="name a directory outside",
+            )
+
+
+class RunDirectory:
+    """One evidence directory in the making. Leaving the context without `finalize` removes it."""
+
+    def __init__(self, out_dir: Path, name: str) -> None:
+        """Make the temporary directory `.tmp-<name>-<random>` beside the final one.
+
+        Args:
+            out_dir: Folder of evidence directories; made when missing.
+            name: Name of the evidence directory.
+
+        Raises:
+            InputError: The name is unsafe, or a directory of that name exists.
+            PrerequisiteError: The folder cannot be written.
+        """
+        self.final = out_dir / safe_name(name)
+        self._refuse_existing()
+        self.path = out_dir / f".tmp-{name}-{secrets.token_hex(4)}"
+        self._done = False
+        try:
+            out_dir.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o755)
+        except OSError as error:
+            raise _cannot_write(out_dir, error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.abandon()
+
+    def write_json(self, relative: str, data: bytes) -> Path:
+        """Write one document, durably; it must not exist yet.
+
+        Args:
+            relative: Path below the directory, `/` between components.
+            data: The whole document.
+
+        Returns:
+            Where it is until `finalize`.
+
+        Raises:
+            InputError: The path is unsafe or taken.
+            PrerequisiteError: It cannot be written.
+        """
+        target = self._place(relative)
+        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            write_new(target.name, data, mode=0o644, dir_fd=folder)
+        except FileExistsError as error:
+            raise InputError("is written twice", where=relative) from error
+        except OSError as error:
+            raise _cannot_write(target, error) from error
+        finally:
+            os.close(folder)
+        return target
+
+    def open_blob(self, relative: str) -> BinaryIO:
+        """Open a new file for output bytes; the caller writes and closes it.
+
+        Args:
+            relative: As in `write_json`.
+
+        Raises:
+            InputError: The path is unsafe or taken.
+            PrerequisiteError: It cannot be made.
+        """
+        target = self._place(relative)
+        try:
+            return target.open("xb", buffering=0)
+        except FileExistsError as error:
+            raise InputError("is written twice", where=relative) from error
+        except OSError as error:
+            raise _cannot_write(target, error) from error
+
+    def finalize(self) -> Path:
+        """Make everything durable and give the directory its name.
+
+        Returns:
+            The final path.
+
+        Raises:
+            InputError: A directory of that name exists by now; nothing is overwritten.
+            PrerequisiteError: It cannot be renamed or synced.
+        """
+        try:
+            for folder, _, files, descriptor in os.fwalk(self.path, topdown=False):
+                for name in files:
+                    with open(os.path.join(folder, name), "rb") as file:
+                        os.fsync(file.fileno())
+                os.fsync(descriptor)
+            self._refuse_existing()
+            # rename(2) replaces an empty directory only; one with content fails with ENOTEMPTY.
+            os.rename(self.path, self.final)
+            self._done = True
+            sync_directory(self.final.parent)
+        except OSError as error:
+            raise _cannot_write(self.final, error) from error
+        return self.final
+
+    def abandon(self) -> None:
+        """Remove the temporary directory, unless it was finalized."""
+        if not self._done:
+            self._done = True
+            remove(self.path)
+
+    def _refuse_existing(self) -> None:
+        if os.path.lexists(self.final):
+            raise InputError(
+                "exists already",
+                where=path_text(os.fsencode(self.final)),
+                remedy="choose another --run-id or --out-dir",
+            )
+
+    def _place(self, relative: str) -> Path:
+        parts = PurePosixPath(relative).parts
+        if not parts:
+            raise InputError("names no file", where=relative)
+        target = self.path.joinpath(*(safe_name(part) for part in parts))
+        with contextlib.suppress(FileExistsError):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        return target
+
+
+def safe_name(name: str) -> str:
+    """One path component that is nothing else.
+
+    Args:
+        name: A run id, leg, case id or file name.
+
+    Returns:
+        The same name.
+
+    Raises:
+        InputError: It is empty, `.`, `..`, begins with `.tmp-`, is longer than 200 bytes, or holds
+            a separator, control character, or what UTF-8 cannot write.
+    """
+    bad = (
+        name in ("", ".", "..")
+        or name.startswith(".tmp-")
+        or "/" in name
+        or "\\" in name
+        or not name.isprintable()
+        or len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME
+    )
+    if bad:
+        shown = path_text(name.encode("utf-8", "surrogatepass"))[:_LONGEST_NAME]
+        raise InputError("is not a safe file name", where=shown or "(empty)")
+    return name
+
+
+def _cannot_write(path: Path, error: OSError) -> PrerequisiteError:
+    return PrerequisiteError(
+        f"evidence cannot be written: {error.strerror}",
+        where=path_text(os.fsencode(path)),
+        remedy="free space there, or name another --out-dir",
+    )

@@ -1,0 +1,1 @@
+"""Programs that run inside a container; read as source, imported by nothing."""

@@ -1,0 +1,137 @@
+"""Evidence directories and atomic files: whole or not there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from runner.errors import InputError, PrerequisiteError
+from runner.host.atomic import write_atomic
+from runner.host.rundir import RunDirectory, check_out_dir, safe_name
+
+from tests.unit.host.worlds import as_nobody, fill, names_below, open_folder
+
+
+def test_nothing_has_its_name_before_it_is_complete(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path / "runs", "one") as run:
+        run.write_json("legs/off/record.json", b"{}")
+        with run.open_blob("legs/off/cases/a/stdout") as blob:
+            blob.write(b"bytes")
+        assert not (tmp_path / "runs" / "one").exists()
+        final = run.finalize()
+    assert final == tmp_path / "runs" / "one"
+    assert (final / "legs/off/cases/a/stdout").read_bytes() == b"bytes"
+    assert os.listdir(tmp_path / "runs") == ["one"]
+    assert (final / "legs/off/record.json").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_failed_run_leaves_nothing(tmp_path: Path) -> None:
+    with (
+        pytest.raises(RuntimeError),
+        RunDirectory(tmp_path / "runs", "one") as run,
+    ):
+        run.write_json("a.json", b"{}")
+        raise RuntimeError
+    assert os.listdir(tmp_path / "runs") == []
+
+
+def test_an_existing_directory_is_never_overwritten(tmp_path: Path) -> None:
+    mine = fill(tmp_path / "runs" / "one", {"mine": "mine"})
+    with pytest.raises(InputError, match="exists already"):
+        RunDirectory(tmp_path / "runs", "one")
+    with RunDirectory(tmp_path / "runs", "two") as run:
+        fill(tmp_path / "runs" / "two", {"late": "late"})
+        with pytest.raises(InputError, match="exists already"):
+            run.finalize()
+    assert names_below(mine) == {"mine"}
+    assert sorted(os.listdir(tmp_path / "runs")) == ["one", "two"]
+
+
+def test_two_runs_of_one_name_at_once_end_in_one_directory(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path, "one") as first, RunDirectory(tmp_path, "one") as second:
+        first.write_json("a.json", b"1")
+        second.write_json("a.json", b"2")
+        first.finalize()
+        with pytest.raises(InputError):
+            second.finalize()
+    assert (tmp_path / "one" / "a.json").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "/etc", "a\\b", "a\nb", "a\0b", "x" * 201, ".tmp-x", "\udcff"]
+)
+def test_unsafe_names_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError) as caught:
+        safe_name(name)
+    assert "\n" not in caught.value.line()
+    with pytest.raises(InputError):
+        RunDirectory(tmp_path / "runs", name)
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/x", "", "a/\nb"])
+def test_paths_out_of_the_directory_are_refused(tmp_path: Path, path: str) -> None:
+    with RunDirectory(tmp_path / "runs", "one") as run:
+        with pytest.raises(InputError):
+            run.write_json(path, b"{}")
+        with pytest.raises(InputError):
+            run.open_blob(path)
+
+
+def test_a_document_is_written_once(tmp_path: Path) -> None:
+    with RunDirectory(tmp_path / "runs", "one") as run:
+        run.write_json("a.json", b"1")
+        with pytest.raises(InputError):
+            run.write_json("a.json", b"2")
+        with pytest.raises(InputError):
+            run.open_blob("a.json")
+
+
+def test_an_out_dir_that_cannot_be_written_is_one_clear_line() -> None:
+    with open_folder() as folder:
+
+        def attempt() -> str:
+            try:
+                RunDirectory(folder / "runs", "one")
+            except PrerequisiteError as error:
+                return error.line()
+            return "made"
+
+        folder.chmod(0o555)
+        assert "--out-dir" in as_nobody(attempt)
+
+
+@pytest.mark.parametrize(("where", "refused"), [("in", True), ("equal", True), ("above", False)])
+def test_an_out_dir_inside_a_live_root_is_a_usage_error(
+    tmp_path: Path, where: str, refused: bool
+) -> None:
+    live = fill(tmp_path / ".agents", {"x": ""})
+    out = {"in": live / "deep" / "runs", "equal": live, "above": tmp_path}[where]
+    if refused:
+        with pytest.raises(InputError) as caught:
+            check_out_dir(out, [live])
+        assert caught.value.exit_code == 2
+    else:
+        check_out_dir(out, [live])
+    (tmp_path / "alias").symlink_to(live)
+    with pytest.raises(InputError):
+        check_out_dir(tmp_path / "alias" / "runs", [live])
+
+
+def test_an_atomic_write_replaces_the_whole_file_and_not_what_a_link_points_to(
+    tmp_path: Path,
+) -> None:
+    target = fill(tmp_path, {"real": "old"}) / "real"
+    (tmp_path / "link").symlink_to(target)
+    write_atomic(tmp_path / "link", b"new", mode=0o600)
+    assert target.read_text() == "old"
+    assert (tmp_path / "link").read_bytes() == b"new"
+    assert (tmp_path / "link").lstat().st_mode & 0o777 == 0o600
+    assert names_below(tmp_path) == {"real", "link"}
+
+
+def test_a_failed_atomic_write_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "taken", {"inside": "x"})
+    with pytest.raises(OSError):
+        write_atomic(folder, b"new")
+    assert names_below(tmp_path) == {"taken", "taken/inside"}
