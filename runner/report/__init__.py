@@ -1,0 +1,1 @@
+"""Scorecard in, document out."""
