@@ -1,0 +1,1 @@
+"""Use cases that join the rooms; retries live here only."""

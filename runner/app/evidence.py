@@ -1,0 +1,160 @@
+"""The evidence directory: every document validated before it is written, outputs as blobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from runner.app.legrunner import LegOutcome
+from runner.app.prepare import Prepared
+from runner.core.canon import canonical, document
+from runner.core.hookenv import NAMESPACES
+from runner.errors import InternalError
+from runner.host.rundir import RunDirectory
+from runner.model.base import Value
+from runner.model.evidence import (
+    ContainerEvidence,
+    HooksEvidence,
+    LegHooks,
+    LegInside,
+    SandboxEvidence,
+)
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._:-]")
+
+
+class Evidence:
+    """One evidence directory in the making; also the blob store of its legs.
+
+    Args:
+        out_dir: Where evidence directories go.
+        name: Name of this one.
+    """
+
+    def __init__(self, out_dir: Path, name: str) -> None:
+        self._directory = RunDirectory(out_dir, _UNSAFE.sub("-", name))
+
+    def __enter__(self) -> Self:
+        self._directory.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._directory.__exit__(kind, error, trace)
+
+    def put(self, leg: str, case_id: str, name: str, data: bytes) -> str:
+        """Store an output; its path below the directory."""
+        relative = f"legs/{leg}/cases/{case_id}/{name}"
+        with self._directory.open_blob(relative) as blob:
+            view = memoryview(data)
+            while view:
+                view = view[blob.write(view) :]
+        return relative
+
+    def head(self, relative: str, size: int) -> bytes:
+        """Leading bytes of a stored output."""
+        with (self._directory.path / relative).open("rb") as blob:
+            return blob.read(size)
+
+    def write(self, contract: str, relative: str, value: Value) -> bytes:
+        """Validate a document against its published schema and write it, canonically.
+
+        Raises:
+            InternalError: It does not match; nothing is written.
+        """
+        data = self.check(contract, value)
+        self._directory.write_json(relative, data)
+        return data
+
+    @staticmethod
+    def check(contract: str, value: Value) -> bytes:
+        """Canonical bytes of a document that matches its schema."""
+        from runner.contracts.judge import problem
+
+        plain = document(value)
+        found = problem(contract, plain)
+        if found is not None:
+            raise InternalError(f"{contract} at {found.pointer or '/'}: {found.message}")
+        return canonical(plain)
+
+    def write_text(self, relative: str, data: str | bytes) -> None:
+        """Write a rendering of the scorecard."""
+        raw = data.encode() if isinstance(data, str) else data
+        self._directory.write_json(relative, raw)
+
+    def finish(self) -> Path:
+        """Give the directory its name."""
+        return self._directory.finalize()
+
+
+def sandbox_evidence(
+    prepared: Prepared, outcomes: Sequence[LegOutcome], problems: Sequence[str]
+) -> SandboxEvidence:
+    """What the engine and the agents reported."""
+    session = prepared.session
+    return SandboxEvidence(
+        schema_version=1,
+        engine=session.engine.info(),
+        containers=tuple(
+            ContainerEvidence(
+                leg=item.leg,
+                ordinal=item.ordinal,
+                profile=dict(item.profile),
+                differences=item.differences,
+            )
+            for item in sorted(session.readbacks, key=lambda item: (item.leg, item.ordinal))
+        ),
+        inside=tuple(
+            LegInside(leg=outcome.plan.leg, start=outcome.inside, end=outcome.end)
+            for outcome in outcomes
+        ),
+        problems=tuple(problems),
+    )
+
+
+def hooks_evidence(prepared: Prepared, outcomes: Sequence[LegOutcome]) -> HooksEvidence:
+    """The hook environment in its three places."""
+    environment = prepared.suite.suite.environment
+    prefixes = environment.scrub_env_prefixes if environment else ()
+    passed = prepared.hooks.fingerprint()
+    return HooksEvidence(
+        schema_version=1,
+        host=passed,
+        dropped=prepared.hooks.dropped,
+        scrub_prefixes_without_effect=tuple(
+            prefix for prefix in prefixes if prefix.startswith(NAMESPACES)
+        ),
+        legs=tuple(_leg_hooks(prepared, outcome, passed) for outcome in outcomes),
+    )
+
+
+def _leg_hooks(prepared: Prepared, outcome: LegOutcome, passed: dict[str, str]) -> LegHooks:
+    start = _hooks_of(outcome.inside.environment_sha256) if outcome.inside else None
+    end = _hooks_of(outcome.end.environment_sha256) if outcome.end else None
+    leg = outcome.plan.leg
+    created: set[str] = set()
+    for item in prepared.session.readbacks:
+        names = item.profile.get("environment_names")
+        if item.leg == leg and isinstance(names, list):
+            created |= {name for name in names if str(name).startswith(NAMESPACES)}
+    mine = {name: value for name, value in (start or {}).items() if name in passed}
+    return LegHooks(
+        leg=leg,
+        inside_at_start=start,
+        inside_at_end=end,
+        created_configuration=tuple(sorted(created)),
+        preserved=start is not None and start == end and mine == passed and set(passed) <= created,
+    )
+
+
+def _hooks_of(fingerprint: dict[str, str]) -> dict[str, str]:
+    return {
+        name: value for name, value in sorted(fingerprint.items()) if name.startswith(NAMESPACES)
+    }

@@ -1,0 +1,348 @@
+"""Run one leg: container after container until its cases are done, and judge them as they end."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from runner.app.collect import BlobStore, Collector
+from runner.app.session import Readback, Session
+from runner.app.workspace import Workspace, make_workspace
+from runner.core import inside
+from runner.core.confine import UPPER, Placement, leg_container
+from runner.core.degrade import insufficient, runtime_unavailable, worst
+from runner.core.readback import bind_sources, differences, profile
+from runner.core.score import case_result
+from runner.core.wire import (
+    Bye,
+    CaseEnded,
+    Chunk,
+    Decoder,
+    Event,
+    Fatal,
+    FileChunk,
+    Hello,
+    encode_plan,
+    runnable,
+)
+from runner.errors import EngineFailure, ProtocolViolation
+from runner.host.absence import reaches
+from runner.model.leg import CasePlan, Degradation, DegradedReason, LegPlan
+from runner.model.observation import InsideEnd, InsideReport
+from runner.model.record import CaseResult
+from runner.model.suite import SuiteFile
+from runner.report.progress import Listener
+
+log = structlog.get_logger()
+
+_GRACE_SECONDS = 5.0
+_MOST_DIAGNOSTICS = 4096
+
+
+@dataclass
+class Timings:
+    """Milliseconds spent, over all containers of a leg."""
+
+    create: float = 0.0
+    start: float = 0.0
+    run: float = 0.0
+    teardown: float = 0.0
+
+
+@dataclass
+class LegOutcome:
+    """What came of one leg.
+
+    Attributes:
+        plan: What was to run.
+        results: One for every case of the plan, in its order.
+        degraded: Why the whole leg cannot be believed.
+        problems: Ways in which its sandbox was not what was asked for; an integrity violation.
+    """
+
+    plan: LegPlan
+    results: tuple[CaseResult, ...] = ()
+    degraded: Degradation | None = None
+    problems: list[str] = field(default_factory=list)
+    inside: InsideReport | None = None
+    end: InsideEnd | None = None
+    containers: int = 0
+    timings: Timings = field(default_factory=Timings)
+
+
+class _Stopped(Exception):
+    """The leg cannot go on; carries why."""
+
+    def __init__(self, degradation: Degradation) -> None:
+        self.degradation = degradation
+        super().__init__(degradation.detail)
+
+
+class LegRunner:
+    """One leg of a run.
+
+    Args:
+        session: The run.
+        suite: The suite.
+        plan: The leg.
+        blobs: Where outputs go.
+        listener: Who is told.
+        root: Staged context root on the host.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        suite: SuiteFile,
+        plan: LegPlan,
+        blobs: BlobStore,
+        listener: Listener,
+        *,
+        root: Path | None,
+    ) -> None:
+        self._session = session
+        self._suite = suite
+        self._plan = plan
+        self._root = root
+        self._listener = listener
+        self._collector = Collector(suite, session.stage.suite_dir, plan.leg, blobs)
+        self._results: dict[int, CaseResult] = {}
+        self._outcome = LegOutcome(plan=plan, degraded=plan.degraded)
+        self._cases = {case.index: case for case in plan.cases}
+        self._deadline = 0.0
+
+    def run(self) -> LegOutcome:
+        """Run the leg. What goes wrong becomes a degradation; only defects of ours are raised."""
+        outcome, plan = self._outcome, self._plan
+        self._listener.leg_started(self._suite.suite.id, plan.leg, len(plan.cases))
+        self._deadline = time.monotonic() + self._session.resources.timeout_seconds
+        if self._runs():
+            try:
+                self._run_containers()
+            except _Stopped as stop:
+                outcome.degraded = worst([outcome.degraded, stop.degradation])
+            except EngineFailure as failure:
+                log.warning("the engine failed", leg=plan.leg, error=failure.line())
+                outcome.degraded = worst([outcome.degraded, runtime_unavailable(failure.detail)])
+        outcome.results = tuple(self._result(case) for case in plan.cases)
+        self._listener.leg_done(self._suite.suite.id, plan.leg, outcome.degraded)
+        return outcome
+
+    def _runs(self) -> bool:
+        """A leg whose hooks are off still reports what happened; one without its root cannot."""
+        degraded = self._plan.degraded
+        possible = degraded is None or degraded.reason is DegradedReason.HOOKS_DISABLED
+        return possible and bool(runnable(self._plan))
+
+    def _result(self, case: CasePlan) -> CaseResult:
+        if case.index in self._results:
+            return self._results[case.index]
+        stopped = self._outcome.degraded
+        blamed = case.model_copy(update={"degraded": case.degraded or stopped})
+        return case_result(self._suite.suite.cases[case.index], blamed, None, ())
+
+    def _run_containers(self) -> None:
+        remaining = runnable(self._plan)
+        while remaining:
+            before = len(self._results)
+            bye = self._run_container(self._plan.model_copy(update={"cases": remaining}))
+            remaining = tuple(case for case in remaining if case.index not in self._results)
+            if bye.reason != "done" and len(self._results) == before:
+                raise _Stopped(insufficient("protocol_violation"))
+
+    def _run_container(self, plan: LegPlan) -> Bye:
+        """Create, read back, compare, start, stream; gone when this returns."""
+        session, ordinal = self._session, self._outcome.containers
+        self._outcome.containers += 1
+        timings = self._outcome.timings
+        begun = time.monotonic()
+        container_id: str | None = None
+        workspace: Workspace | None = None
+        kept = False
+        try:
+            workspace = make_workspace(session, plan.leg, ordinal)
+            container_id, name = self._create(plan, workspace, ordinal)
+            created = time.monotonic()
+            timings.create += created - begun
+            bye = self._stream(plan, container_id, workspace)
+            timings.run += time.monotonic() - created
+            if session.keep_seconds:
+                session.keep(container_id, workspace.volume, name)
+                kept = True
+            return bye
+        finally:
+            begun = time.monotonic()
+            if not kept:
+                session.release(container_id, workspace.volume if workspace else None)
+            timings.teardown += time.monotonic() - begun
+
+    def _create(self, plan: LegPlan, workspace: Workspace, ordinal: int) -> tuple[str, str]:
+        session = self._session
+        name = session.name(plan.leg, ordinal)
+        spec = leg_container(
+            name=name,
+            image_id=session.image.id,
+            env=plan.env,
+            labels={**session.labels, "ao-eval.leg": plan.leg, "ao-eval.attempt": str(ordinal)},
+            placement=Placement(
+                agent=str(session.stage.agent),
+                workspace_volume=workspace.volume,
+                context_root=None if self._root is None else str(self._root),
+                upper=None if workspace.upper is None else str(workspace.upper),
+            ),
+            case_user=session.case_user,
+            resources=session.resources,
+            runtime=session.runtime,
+        )
+        container_id = session.engine.create(spec)
+        session.own_container(container_id)
+        found = session.engine.inspect(container_id)
+        differing = differences(spec, found, api=session.api, image_env=session.image.env)
+        sources = (*bind_sources(found), *self._layers(workspace))
+        reaching = tuple(self._reaching(sources))
+        session.record(Readback(plan.leg, ordinal, profile(found), differing, sources), reaching)
+        if differing:
+            fields = ", ".join(item.field for item in differing)
+            self._outcome.problems.append(f"{plan.leg}: created container differs in {fields}")
+        if reaching:
+            self._outcome.problems.append(f"{plan.leg}: a mount reaches live state")
+        if differing or reaching:
+            raise _Stopped(runtime_unavailable("sandbox_differs"))
+        return container_id, name
+
+    def _layers(self, workspace: Workspace) -> tuple[str, ...]:
+        """Host folders that the workspace volume shows, as the engine has them."""
+        if workspace.upper is None:
+            return ()
+        options = self._session.engine.inspect_volume(workspace.volume).get("Options") or {}
+        parts = dict(
+            part.partition("=")[::2] for part in str(options.get("o", "")).split(",") if part
+        )
+        return tuple(value for name, value in parts.items() if name.endswith("dir"))
+
+    def _reaching(self, sources: tuple[str, ...]) -> Iterator[str]:
+        for source in sources:
+            for live in self._session.live_roots:
+                reach = reaches(Path(source), live)
+                if reach is not None:
+                    yield f"{source} {reach} {live}"
+
+    def _stream(self, plan: LegPlan, container_id: str, workspace: Workspace) -> Bye:
+        session = self._session
+        nonce = secrets.token_hex(16)
+        uid, gid = session.case_user
+        line = encode_plan(
+            plan,
+            nonce=nonce,
+            uid=uid,
+            gid=gid,
+            upper=UPPER if workspace.upper is not None else None,
+            share_workspace=session.shared,
+            hold_seconds=session.keep_seconds,
+        )
+        attachment = session.engine.attach(container_id)
+        diagnostics = bytearray()
+        decoder = Decoder(plan, nonce=nonce)
+        bye: Bye | None = None
+        try:
+            begun = time.monotonic()
+            session.engine.start(container_id)
+            self._outcome.timings.start += time.monotonic() - begun
+            attachment.send(line)
+            for stream, data in attachment.chunks(self._deadline):
+                if stream != 1:
+                    diagnostics += data[: _MOST_DIAGNOSTICS - len(diagnostics)]
+                    continue
+                for event in decoder.feed(data):
+                    bye = self._on_event(event, plan) or bye
+                if bye is not None:
+                    break
+            if bye is None:
+                decoder.finish()
+        except TimeoutError as error:
+            raise _Stopped(insufficient("leg_timeout")) from error
+        except ProtocolViolation as error:
+            raise _Stopped(self._post_mortem(container_id, error, bytes(diagnostics))) from error
+        except OSError as error:
+            log.warning("the stream broke", leg=plan.leg, error=str(error))
+            raise _Stopped(runtime_unavailable("engine_lost")) from error
+        finally:
+            attachment.close()
+        if bye is None:
+            raise _Stopped(insufficient("agent_gave_up"))
+        return bye
+
+    def _on_event(self, event: Event, plan: LegPlan) -> Bye | None:
+        match event:
+            case Chunk() | FileChunk():
+                self._collector.add(event)
+            case CaseEnded():
+                self._case_ended(event)
+            case Hello(report):
+                self._hello(report)
+            case Bye(end):
+                self._goodbye(end)
+                return event
+            case Fatal(reason, message):
+                log.warning("the agent gave up", leg=plan.leg, reason=reason, message=message)
+                raise _Stopped(insufficient(reason))
+            case _:
+                pass
+        return None
+
+    def _case_ended(self, event: CaseEnded) -> None:
+        result = self._collector.judge(
+            self._cases[event.index], event, self._outcome.containers - 1
+        )
+        self._results[event.index] = result
+        self._listener.case_done(self._suite.suite.id, self._plan.leg, event.case_id, result.status)
+
+    def _hello(self, report: InsideReport) -> None:
+        session = self._session
+        runtime = session.runtime or session.engine.info().default_runtime
+        found = inside.sandbox_problems(
+            report,
+            case_user=session.case_user,
+            agent_sha256=session.stage.agent_sha256,
+            gvisor="runsc" in runtime,
+        )
+        self._outcome.inside = self._outcome.inside or report
+        if found:
+            self._outcome.problems += [f"{self._plan.leg}: {line}" for line in found]
+            raise _Stopped(runtime_unavailable("sandbox_differs"))
+        self._check(report)
+
+    def _goodbye(self, end: InsideEnd) -> None:
+        self._outcome.end = end
+        self._check(end)
+
+    def _check(self, seen: InsideReport | InsideEnd) -> None:
+        """What the leg was given, seen from inside at start and at end."""
+        wrong = inside.root_degradation(self._plan.root, seen) or inside.environment_degradation(
+            self._plan.env, seen
+        )
+        if wrong is not None:
+            raise _Stopped(wrong)
+
+    def _post_mortem(
+        self, container_id: str, error: ProtocolViolation, diagnostics: bytes
+    ) -> Degradation:
+        """Why a stream ended before its last frame; unknown stays a protocol violation."""
+        text = diagnostics.decode("utf-8", "replace").strip()
+        log.warning("the leg's stream is not believed", error=error.line(), agent=text[:500])
+        if self._session.cancelled.is_set():
+            return insufficient("interrupted")
+        try:
+            state = self._session.engine.wait(container_id, _GRACE_SECONDS)
+        except TimeoutError:
+            return insufficient("protocol_violation")
+        if state.oom_killed:
+            return insufficient("oom")
+        if state.error:
+            return runtime_unavailable("start_failed")
+        return insufficient("protocol_violation" if state.exit_code == 0 else "agent_died")

@@ -1,0 +1,66 @@
+"""Watch the live roots of a run: what they are, and what they look like before and after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.app.request import LiveOptions, Surroundings
+from runner.core.liveproof import Watched, prove
+from runner.host.liveroots import discover
+from runner.host.witness import take_manifest
+from runner.model.liveproof import LiveStateProof
+from runner.model.tree import LiveRoot, Node, TreeManifest
+
+
+@dataclass(frozen=True, slots=True)
+class LiveWatch:
+    """The live roots with their first manifests.
+
+    Attributes:
+        roots: Every live root.
+        before: One manifest for each.
+        strict: A change of the home directory's root is fatal too.
+    """
+
+    roots: tuple[LiveRoot, ...]
+    before: tuple[TreeManifest, ...]
+    strict: bool
+
+    @classmethod
+    def begin(cls, suite: Path, surroundings: Surroundings, options: LiveOptions) -> LiveWatch:
+        """Find the live roots and take the first manifests.
+
+        Raises:
+            IntegrityError: An entry of a live root cannot be read: a witness with holes proves
+                nothing.
+        """
+        found = discover(
+            suite,
+            surroundings.cwd,
+            surroundings.environment,
+            options.extra,
+            surroundings.home,
+        ).roots
+        return cls(found, tuple(take_manifest(Path(root.path)) for root in found), options.strict)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Real paths of the roots."""
+        return tuple(Path(root.real) for root in self.roots)
+
+    def nodes(self) -> frozenset[Node]:
+        """Device and inode of every entry of live state: none may be staged under another name."""
+        return frozenset().union(*(manifest.nodes() for manifest in self.before))
+
+    def end(self, *, mounts_checked: int, reaching: tuple[str, ...]) -> LiveStateProof:
+        """Take the second manifests and compare."""
+        after = [take_manifest(Path(root.path)) for root in self.roots]
+        return prove(
+            [
+                Watched(root, self.strict or not root.home, before, late)
+                for root, before, late in zip(self.roots, self.before, after, strict=True)
+            ],
+            mounts_checked=mounts_checked,
+            mounts_reaching=reaching,
+        )

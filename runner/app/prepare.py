@@ -1,0 +1,311 @@
+"""Everything between the request and the first container: read, watch, stage, choose."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.resources
+import io
+import os
+import secrets
+import time
+import zipfile
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from runner.app.images import require
+from runner.app.live import LiveWatch
+from runner.app.request import RunRequest
+from runner.app.roots import RootOfLeg, default_root, stage_root
+from runner.app.session import Session, Stage
+from runner.app.suites import load_suite
+from runner.app.workspace import choose_mode
+from runner.core import hookenv
+from runner.core.confine import LABEL, WORKSPACE
+from runner.core.plan import check_only, suppression
+from runner.core.score import suite_warnings
+from runner.engine.docker_engine import DockerEngine
+from runner.errors import InputError, PrerequisiteError
+from runner.host.filesystem import filesystem_type
+from runner.host.head import head
+from runner.host.locks import RunHome
+from runner.host.repository import repository_of
+from runner.host.rundir import check_out_dir
+from runner.host.workspace import stage_workspace
+from runner.model.container import ImageInfo
+from runner.model.leg import Degradation
+from runner.model.record import GitRef
+from runner.model.suite import SuiteFile
+
+log = structlog.get_logger()
+
+UNPRIVILEGED = 65532
+"""Case user when the invoker is root."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The engine and the image; the same for all suites of a command."""
+
+    engine: DockerEngine
+    image: ImageInfo
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A suite, staged and watched, ready for its legs.
+
+    Attributes:
+        suite: The suite.
+        session: What its legs share.
+        watch: Live roots and their first manifests.
+        roots: Context root of each variant.
+        hooks: The hook environment.
+        suppressed: Why hooks are off, if they are.
+        git: Commit of the suite's repository.
+        warnings: What is worth knowing.
+        staging_ms: Time spent staging.
+    """
+
+    suite: SuiteFile
+    session: Session
+    watch: LiveWatch
+    roots: Mapping[str, RootOfLeg]
+    hooks: hookenv.HookEnvironment
+    suppressed: Degradation | None
+    git: GitRef
+    warnings: tuple[str, ...]
+    staging_ms: int
+
+
+def open_bench(request: RunRequest) -> Bench:
+    """Connect to the user's engine and find the image.
+
+    Raises:
+        PrerequisiteError: Engine, image or OCI runtime is missing.
+    """
+    engine = DockerEngine.connect(request.surroundings.environment)
+    runtime = request.sandbox.runtime
+    if runtime is not None and runtime not in engine.info().runtimes:
+        raise PrerequisiteError(
+            "the engine has no such OCI runtime",
+            where=f"--runtime {runtime}",
+            remedy=f"it has: {', '.join(engine.info().runtimes)}",
+        )
+    if not engine.endpoint.local:
+        raise PrerequisiteError(
+            "the engine is remote; legs bind folders of this machine",
+            where=engine.endpoint.url,
+            remedy="use an engine on this machine",
+        )
+    image = require(engine, request.sandbox.image)
+    if image.volumes:
+        raise InputError(
+            f"declares volumes ({', '.join(image.volumes)}), which would be writable",
+            where=f"--image {image.reference}",
+            remedy="use an image without VOLUME",
+        )
+    return Bench(engine, image)
+
+
+@contextmanager
+def prepared(
+    request: RunRequest, bench: Bench, suite_path: Path, variants: Mapping[str, Path | None]
+) -> Generator[Prepared]:
+    """Stage one suite; everything is removed again when the block ends.
+
+    Args:
+        request: The command.
+        bench: Engine and image.
+        suite_path: The suite.
+        variants: For each variant its context root; None for the default one.
+
+    Raises:
+        InputError: The suite, an option or a root is not acceptable.
+        IntegrityError: Live state cannot be witnessed, or the workspace cannot be staged.
+    """
+    suite = load_suite(suite_path)
+    check_only(suite.suite, request.only, suite.path)
+    surroundings = request.surroundings
+    suppressed = suppression(
+        suite.suite,
+        invoker=surroundings.environment,
+        options=request.sandbox.extra_env,
+        image=dict(entry.partition("=")[::2] for entry in bench.image.env),
+        suite_path=suite.path,
+    )
+    watch = LiveWatch.begin(suite_path, surroundings, request.live)
+    check_out_dir(request.out_dir, watch.paths)
+    begun = time.monotonic()
+    with RunHome.create(surroundings.staging_base) as home:
+        stager = _Stager(request, watch, home.path, suite_path)
+        roots = {
+            variant: stager.root(variant, path or default_root(suite_path, variant))
+            for variant, path in variants.items()
+        }
+        stage, git, notes = stager.workspace(roots)
+        session = _session(request, bench, home, stage, watch)
+        try:
+            yield Prepared(
+                suite=suite,
+                session=session,
+                watch=watch,
+                roots=roots,
+                hooks=hookenv.select(surroundings.environment),
+                suppressed=suppressed,
+                git=git,
+                warnings=(*suite_warnings(suite.suite), *notes),
+                staging_ms=int((time.monotonic() - begun) * 1000),
+            )
+        finally:
+            session.clean()
+            for left in _remove(home, keep=bool(session.kept)):
+                log.error("left behind on disk", path=left, remedy="run `ao-eval reap`")
+
+
+def _remove(home: RunHome, *, keep: bool) -> tuple[str, ...]:
+    """Remove what was staged, unless a kept container still shows it."""
+    return () if keep else home.close()
+
+
+def _session(
+    request: RunRequest,
+    bench: Bench,
+    home: RunHome,
+    stage: Stage,
+    watch: LiveWatch,
+) -> Session:
+    sandbox = request.sandbox
+    return Session(
+        engine=bench.engine,
+        api=bench.engine.api,
+        token=home.token[:12],
+        image=bench.image,
+        runtime=sandbox.runtime,
+        resources=sandbox.resources,
+        case_user=case_user(),
+        stage=stage,
+        mode=choose_mode(
+            stage.workspace,
+            filesystem_type(stage.workspace),
+            bench.engine.info(),
+            sandbox.runtime,
+            local=bench.engine.endpoint.local,
+        ),
+        shared=request.workspace.shared,
+        live_roots=watch.paths,
+        labels={
+            LABEL: "1",
+            f"{LABEL}.home": str(home.path),
+            f"{LABEL}.token": home.token,
+            f"{LABEL}.keep": str(request.keep_seconds),
+        },
+        keep_seconds=request.keep_seconds,
+    )
+
+
+def case_user() -> tuple[int, int]:
+    """The invoker, or an unprivileged number when the invoker is root."""
+    if os.geteuid() == 0:
+        return UNPRIVILEGED, UNPRIVILEGED
+    return os.geteuid(), os.getegid()
+
+
+class _Stager:
+    """Puts what legs see below the run's home, under names that say nothing."""
+
+    def __init__(self, request: RunRequest, watch: LiveWatch, home: Path, suite_path: Path) -> None:
+        self._request = request
+        self._watch = watch
+        self._home = home
+        self._suite = Path(os.path.realpath(suite_path))
+        self._named = suite_path
+
+    def _place(self) -> Path:
+        return self._home / secrets.token_hex(8)
+
+    def root(self, variant: str, path: Path) -> RootOfLeg:
+        """Stage the context root of a variant."""
+        return stage_root(
+            path,
+            self._place(),
+            variant=variant,
+            owner=case_user(),
+            forbidden=self._watch.nodes(),
+            live=self._watch.paths,
+        )
+
+    def workspace(self, roots: Mapping[str, RootOfLeg]) -> tuple[Stage, GitRef, tuple[str, ...]]:
+        """Stage the view of the repository, and the agent."""
+        options = self._request.workspace
+        top = Path(os.path.realpath(options.top)) if options.top else repository_of(self._suite)
+        if not self._suite.is_relative_to(top):
+            raise InputError(
+                "does not lie in the workspace", where=str(self._named), remedy=f"it is {top}"
+            )
+        destination = self._place()
+        context_roots = [Path(item.root.path) for item in roots.values()]
+        staged = stage_workspace(
+            top,
+            destination,
+            suite_file=self._named,
+            context_roots=[*context_roots, *self._default_roots()],
+            exclude_roots=[*self._watch.paths, self._request.out_dir],
+            owner=case_user(),
+            include=options.include,
+            with_git=options.with_git,
+            forbidden=self._watch.nodes(),
+        )
+        agent, digest = self._agent()
+        state = head(top, ignoring=self._ignored(top))
+        relative = self._suite.parent.relative_to(top)
+        notes: tuple[str, ...] = ()
+        if staged.skipped_link_count:
+            count, first = staged.skipped_link_count, staged.skipped_links[0]
+            notes = (
+                f"workspace: {count} links that leave the repository are absent: {first}, ...",
+            )
+        stage = Stage(
+            home=self._home,
+            agent=agent,
+            agent_sha256=digest,
+            workspace=destination,
+            workspace_sha256=staged.sha256,
+            suite_dir=str(Path(WORKSPACE) / relative),
+        )
+        return stage, GitRef(commit=state.commit, dirty=state.dirty), notes
+
+    def _default_roots(self) -> list[Path]:
+        """The suite's own roots, whichever ones were given: no leg sees any as a plain folder."""
+        found = []
+        for side in ("context_off", "context_on"):
+            path = default_root(self._suite, side)
+            if path.is_dir():
+                found.append(path)
+        return found
+
+    def _ignored(self, top: Path) -> list[bytes]:
+        out = Path(os.path.realpath(self._request.out_dir))
+        return [os.fsencode(out.relative_to(top))] if out.is_relative_to(top) else []
+
+    def _agent(self) -> tuple[Path, str]:
+        """The agent as a zip application in a folder of its own, the same bytes every time."""
+        folder = self._place()
+        folder.mkdir(mode=0o755)
+        data = agent_archive()
+        target = folder / "agent.pyz"
+        target.write_bytes(data)
+        target.chmod(0o644)
+        return folder, hashlib.sha256(data).hexdigest()
+
+
+def agent_archive() -> bytes:
+    """The agent as the bytes that enter every leg."""
+    source = importlib.resources.files("runner").joinpath("inside", "agent.py").read_bytes()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo("__main__.py", date_time=(1980, 1, 1, 0, 0, 0)), source)
+    return buffer.getvalue()

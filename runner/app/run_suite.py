@@ -1,0 +1,107 @@
+"""One leg of a suite, and its run record."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.app import clock, legs
+from runner.app.evidence import Evidence
+from runner.app.prepare import Prepared, open_bench, prepared
+from runner.app.request import RunRequest
+from runner.app.roots import default_root
+from runner.app.run_ab import default_run_id
+from runner.core import liveproof
+from runner.core.canon import canonical, document
+from runner.core.confine import HOME
+from runner.core.degrade import degrade_record
+from runner.core.exitcode import Wanted, of_record
+from runner.core.plan import supported_variants
+from runner.errors import InputError
+from runner.host.atomic import write_atomic
+from runner.model.leg import Axis, Variant
+from runner.model.record import RunRecord
+from runner.report.progress import Listener
+
+
+@dataclass(frozen=True)
+class SingleRun:
+    """What the command found.
+
+    Attributes:
+        record: The run record.
+        document: The same as canonical JSON.
+        directory: Evidence directory.
+        problems: Integrity problems, worst first.
+        kept: Lines that say how to enter a kept container.
+        exit_code: See the README.
+    """
+
+    record: RunRecord
+    document: str
+    directory: Path
+    problems: tuple[str, ...]
+    kept: tuple[str, ...]
+    exit_code: int
+
+
+def run_suite(request: RunRequest, listener: Listener) -> SingleRun:
+    """Run one leg.
+
+    Args:
+        request: What was asked for; `variant` None runs without a context root.
+        listener: Who is told while it runs.
+    """
+    (suite_path,) = request.suites
+    if suite_path.is_dir():
+        raise InputError("is a folder", where=str(suite_path), remedy="name one suite file")
+    if request.out is not None and not request.out.resolve().parent.is_dir():
+        raise InputError("its folder does not exist", where=f"--out {request.out}")
+    variant = request.variant or Variant.NONE.value
+    rooted = variant in supported_variants(Axis.CONTEXT) and variant != Variant.NONE
+    roots = {}
+    if rooted:
+        roots[variant] = request.agents_dir or default_root(suite_path, variant)
+    with prepared(request, open_bench(request), suite_path, roots) as ready:
+        run_id = request.run_id or default_run_id(ready.suite.suite.id)
+        name = f"{clock.compact(time.time())}-{run_id}"
+        with Evidence(request.out_dir, name) as evidence:
+            t0 = clock.now()
+            (plan,) = legs.plan(request, ready, (variant,), run_id)
+            (leg,) = legs.run(ready, (plan,), evidence, listener)
+            live = legs.live_state(ready, t0)
+            record = leg.record
+            changed = liveproof.degradation(live.proof)
+            if changed is not None:
+                record = degrade_record(record, changed)
+            refused = [item.refusal for item in ready.roots.values() if item.refusal]
+            problems = (*liveproof.problems(live.proof), *refused, *leg.outcome.problems)
+            legs.write_evidence(evidence, ready, (leg.outcome,), live, problems)
+            evidence.write("eval-run.v1", f"legs/{record.leg}/record.json", record)
+            directory = evidence.finish()
+        kept = _how_to_enter(ready)
+    text = canonical(document(record))
+    if request.out is not None:
+        write_atomic(request.out, text)
+    wanted = Wanted(valid=request.gates.require_valid, passing=request.gates.require_pass)
+    return SingleRun(
+        record=record,
+        document=text.decode().rstrip("\n"),
+        directory=directory,
+        problems=problems,
+        kept=kept,
+        exit_code=of_record(record, clean=not problems, wanted=wanted),
+    )
+
+
+def _how_to_enter(ready: Prepared) -> tuple[str, ...]:
+    """The command that enters a kept container as the case user."""
+    uid, gid = ready.session.case_user
+    lines = []
+    for name in ready.session.kept:
+        lines.append(
+            f"docker exec -it -u {uid}:{gid} -w {ready.session.stage.suite_dir} {name} bash"
+        )
+        lines.append(f"# HOME is {HOME}; remove the container with: ao-eval reap")
+    return tuple(lines)

@@ -1,0 +1,64 @@
+"""Check suites and documents of ours, without an engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from runner.app.suites import load_suite, read_bytes
+from runner.core.strictjson import StrictJsonError, loads
+from runner.core.suitefile import looks_like_suite
+from runner.errors import InputError
+
+
+class Valid(NamedTuple):
+    """A file that is what it claims to be.
+
+    Attributes:
+        path: As given.
+        contract: Name of the contract it fulfils.
+        notes: What is worth knowing though not wrong.
+    """
+
+    path: Path
+    contract: str
+    notes: tuple[str, ...]
+
+
+_TELLTALE = {
+    "eval-run.v1": {"run_id", "case_results"},
+    "context-scorecard.v1": {"per_case", "aggregate_delta"},
+    "live-state.v1": {"proof", "t0", "t1"},
+}
+"""Members by which a document of ours is known."""
+
+
+def validate(path: Path) -> Valid:
+    """Check one file.
+
+    Raises:
+        InputError: It is not valid, or is nothing of ours; with a JSON pointer.
+    """
+    data = read_bytes(path)
+    if looks_like_suite(data):
+        from runner.core.score import suite_warnings
+
+        loaded = load_suite(path)
+        return Valid(path, "eval-suite.v1", suite_warnings(loaded.suite))
+    try:
+        document = loads(data)
+    except StrictJsonError as error:
+        raise InputError(str(error), where=str(path)) from error
+    if not isinstance(document, dict):
+        raise InputError("is not a JSON object", where=str(path))
+    for name, members in _TELLTALE.items():
+        if members <= set(document):
+            from runner.contracts.judge import problem
+
+            found = problem(name, document)
+            if found is not None:
+                raise InputError(found.message, where=f"{path}#{found.pointer}")
+            return Valid(path, name, ())
+    raise InputError(
+        "is neither a suite (`cases` and `scoring`) nor a document of ours", where=str(path)
+    )

@@ -1,0 +1,130 @@
+"""A fresh copy-on-write workspace for one container, from the staged view.
+
+An overlay volume of the `local` driver where it can serve, else a volume that is filled by copy.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from runner.app.session import Session, WorkspaceMode
+from runner.core.confine import WORKSPACE, Placement, leg_container
+from runner.model.container import EngineInfo, VolumeSpec
+
+_OPTION_BREAKERS = frozenset(":,\\")
+"""Characters that overlay's mount options cannot hold in a path."""
+
+_NO_UPPER = frozenset({"overlay", "overlayfs", "tmpfs", "nfs", "nfs4", "cifs", "fuse"})
+"""File systems on which an upper layer does not work, or not everywhere."""
+
+OLD_GVISOR = "runsc"
+"""gVisor lists the folders of an overlay volume wrongly in its older releases."""
+
+
+class Workspace(NamedTuple):
+    """The workspace of one container.
+
+    Attributes:
+        volume: Volume name.
+        upper: Upper layer on the host; None when the volume was copied.
+    """
+
+    volume: str
+    upper: Path | None
+
+
+def choose_mode(
+    stage: Path, filesystem: str, info: EngineInfo, runtime: str | None, *, local: bool
+) -> WorkspaceMode:
+    """How workspaces are made in this run.
+
+    Args:
+        stage: Folder of the staged view.
+        filesystem: Type of the file system it lies on.
+        info: The engine.
+        runtime: OCI runtime that was asked for.
+        local: Whether the engine sees this machine's paths.
+    """
+    gvisor = OLD_GVISOR in (runtime or info.default_runtime)
+    broken = _OPTION_BREAKERS & set(str(stage))
+    if not local or info.rootless or gvisor or broken or filesystem in _NO_UPPER:
+        return "copy"
+    return "overlay"
+
+
+def make_workspace(session: Session, leg: str, ordinal: int) -> Workspace:
+    """Create the volume of one container; the session removes it.
+
+    Raises:
+        EngineFailure: The engine cannot make it.
+    """
+    name = session.name(leg, ordinal)
+    session.own_volume(name)
+    if session.mode == "overlay":
+        return _overlay(session, name)
+    return _copy(session, name)
+
+
+def _overlay(session: Session, name: str) -> Workspace:
+    layers = session.stage.home / secrets.token_hex(8)
+    upper, work = layers / "u", layers / "w"
+    for folder in (layers, upper, work):
+        folder.mkdir(mode=0o700)
+    _give(upper, session)
+    upper.chmod(0o755)
+    session.engine.create_volume(
+        VolumeSpec(
+            name=name,
+            options={
+                "type": "overlay",
+                "device": "overlay",
+                "o": f"lowerdir={session.stage.workspace},upperdir={upper},workdir={work}",
+            },
+            labels=dict(session.labels),
+        )
+    )
+    return Workspace(name, upper)
+
+
+def _copy(session: Session, name: str) -> Workspace:
+    session.engine.create_volume(VolumeSpec(name=name, options={}, labels=dict(session.labels)))
+    carrier = leg_container(
+        name=f"{name}-fill",
+        image_id=session.image.id,
+        env={},
+        labels=session.labels,
+        placement=Placement(agent=str(session.stage.agent), workspace_volume=name),
+        case_user=session.case_user,
+        resources=session.resources,
+        runtime=None,
+    )
+    with _archive(session) as archive:
+        session.engine.fill_volume(carrier, WORKSPACE, archive)
+    return Workspace(name, None)
+
+
+def _archive(session: Session) -> IO[bytes]:
+    """The staged view as a tar file that is gone when it is closed."""
+    uid, gid = session.case_user
+
+    def owned(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        entry.uid, entry.gid = uid, gid
+        entry.uname = entry.gname = ""
+        return entry
+
+    spool = tempfile.TemporaryFile(dir=session.stage.home)  # noqa: SIM115  the caller closes it
+    with tarfile.open(fileobj=spool, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        tar.add(session.stage.workspace, arcname=".", filter=owned)
+    spool.seek(0)
+    return spool
+
+
+def _give(path: Path, session: Session) -> None:
+    """Hand a folder to the case user, where we may."""
+    if os.geteuid() == 0:
+        os.chown(path, *session.case_user)

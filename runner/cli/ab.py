@@ -1,0 +1,66 @@
+"""`ao-eval ab`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runner.cli import options, output
+from runner.errors import InputError
+
+
+@click.command(
+    name="ab",
+    help="""Run SUITES with context absent and present, and compare the two legs.
+
+    A folder stands for the suites in it. Context roots default to
+    <suite folder>/fixtures/<suite stem>/{context-off,context-on}/agents.""",
+)
+@click.argument("suites", nargs=-1, required=True, type=click.Path(path_type=Path))
+@options.option("--axis", type=click.Choice(["context"]), default="context")
+@options.option("--context-off-agents-dir", type=click.Path(path_type=Path), metavar="DIR")
+@options.option("--context-on-agents-dir", type=click.Path(path_type=Path), metavar="DIR")
+@options.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Copies of the run records, -context-off and -context-on before the extension.",
+)
+@options.option(
+    "--delta-out", type=click.Path(path_type=Path), metavar="FILE", help="A copy of the scorecard."
+)
+@options.option(
+    "--aa", is_flag=True, help="Null check: the same root in both legs; delta must be 0."
+)
+@options.option("--controls", type=click.Choice(["none"]), default="none")
+@options.option("--require-delta", type=float, metavar="D", help="Exit 1 if the delta is below D.")
+@options.option("--require-valid", is_flag=True, help="Exit 4 if any pair is degraded.")
+@options.shared
+def command(suites: tuple[Path, ...], **given: Any) -> int:
+    """Compare, print, and say by the exit code what was found."""
+    from runner.app.request import Gates
+    from runner.app.run_ab import run_ab
+
+    request = options.request(
+        suites,
+        given,
+        Gates(
+            require_delta=given["require_delta"],
+            require_valid=given["require_valid"],
+            require_pass=given["require_pass"],
+        ),
+        off_root=given["context_off_agents_dir"],
+        on_root=given["context_on_agents_dir"],
+        out=given["out"],
+        delta_out=given["delta_out"],
+        null_check=given["aa"],
+        controls=given["controls"],
+    )
+    if given["out"] is not None and given["out"] == given["delta_out"]:
+        raise InputError("--out and --delta-out name the same file")
+    with output.Screen(quiet=given["quiet"], verbose=given["verbose"]) as screen:
+        outcome = run_ab(request, screen.progress)
+    screen.show_comparisons(outcome, as_json=given["as_json"])
+    return outcome.exit_code

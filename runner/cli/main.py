@@ -1,0 +1,125 @@
+"""Entry point: commands are imported on use, errors become one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from runner import __version__, settings
+from runner.errors import AoEvalError
+
+COMMANDS = {
+    "ab": "Run a suite with and without context and compare the two legs.",
+    "run": "Run one leg of a suite.",
+    "validate": "Check suites and documents of ours; no engine needed.",
+    "doctor": "Report whether this machine can run legs; changes nothing.",
+    "reap": "Remove what dead runs left on the engine and on disk.",
+    "images": "Build the images.",
+    "schema": "Print, list or check the JSON Schemas.",
+}
+
+
+class Interrupted(BaseException):
+    """A signal asked us to stop; carries its number."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(signal.Signals(number).name)
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are modules, imported on use: start-up is part of every run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Commands in the order of the table above."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a command."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"runner.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Evaluate deterministic suites with and without agent context, in sandboxed containers.",
+)
+@click.version_option(__version__, prog_name="ao-eval")
+@click.pass_context
+def app(ctx: click.Context) -> None:
+    """The command line; options left out are taken from the configuration file."""
+    defaults = settings.configured(Path.cwd())
+    ctx.default_map = dict.fromkeys(COMMANDS, defaults)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit.
+
+    Every error is one line on standard error; the exit code says whose fault it is (README).
+    """
+    signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGTERM, _interrupt)
+    sys.exit(_run(arguments))
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del frame
+    # A second signal must not wait for the clean-up of the first.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    raise Interrupted(number)
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        code: Any = app.main(args=arguments, prog_name="ao-eval", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except AoEvalError as error:
+        _say(error.line())
+        return error.exit_code
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        hint = f"; see `{context.command_path} --help`" if context is not None else ""
+        _say(f"{error.format_message()}{hint}")
+        return 2
+    except (Interrupted, KeyboardInterrupt) as stop:
+        number = stop.number if isinstance(stop, Interrupted) else signal.SIGINT
+        _say(f"interrupted by {signal.Signals(number).name}; nothing is left running")
+        return 128 + number
+    except BrokenPipeError:
+        # The reader of our output went away; that is not worth a message.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except Exception as error:
+        if os.environ.get("AO_EVAL_TRACEBACK"):
+            raise
+        _say(
+            f"internal error: {type(error).__name__}: {' '.join(str(error).split())[:500]}; "
+            "set AO_EVAL_TRACEBACK=1 to see where"
+        )
+        return 70
+
+
+def _say(line: str) -> None:
+    printable = "".join(c if c.isprintable() else "?" for c in line)
+    click.echo(f"ao-eval: {printable}", err=True)
