@@ -111,7 +111,7 @@ def _run(arguments: list[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except Exception as error:
-        if os.environ.get("AO_EVAL_TRACEBACK"):
+        if settings.environment().get("AO_EVAL_TRACEBACK"):
             raise
         _say(
             f"internal error: {type(error).__name__}: {' '.join(str(error).split())[:500]}; "

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TextIO
 
 import click
 
+from runner import settings
 from runner.report.progress import Listener, Progress, Quiet
 
 if TYPE_CHECKING:
@@ -20,11 +22,12 @@ _NARROWEST = 60
 _WIDEST = 160
 
 
-def wants_color() -> bool:
+def wants_color(stream: TextIO) -> bool:
     """Colour on a terminal, unless `NO_COLOR` says no; `FORCE_COLOR` says yes."""
-    if os.environ.get("NO_COLOR"):
+    environment = settings.environment()
+    if environment.get("NO_COLOR"):
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
+    return bool(environment.get("FORCE_COLOR")) or stream.isatty()
 
 
 class Screen:
@@ -38,9 +41,9 @@ class Screen:
     def __init__(self, *, quiet: bool, verbose: int) -> None:
         from runner import logs
 
-        logs.configure(verbose=verbose, color=wants_color())
+        logs.configure(verbose=verbose, color=wants_color(sys.stderr))
         self._progress: Progress | Quiet = (
-            Quiet() if quiet else Progress(sys.stderr, color=wants_color())
+            Quiet() if quiet else Progress(sys.stderr, color=wants_color(sys.stderr))
         )
         self.progress: Listener = self._progress
 
@@ -59,13 +62,14 @@ class Screen:
             self._progress.__exit__(kind, error, trace)
 
     def show_comparisons(self, outcome: Comparison, *, as_json: bool) -> None:
-        """Print scorecards: one document with `--json`, else text."""
+        """Print scorecards: one document with `--json`, else text; tell the CI service too."""
+        _append_step_summary([result.directory for result in outcome.results])
         if as_json:
             click.echo(outcome.document)
             return
         from runner.report import terminal
 
-        width, color = _width(), wants_color()
+        width, color = _width(), wants_color(sys.stdout)
         for result in outcome.results:
             click.echo(terminal.render_scorecard(result.scorecard, width=width, color=color))
             click.echo(f"evidence: {result.directory}\n")
@@ -80,12 +84,31 @@ class Screen:
         else:
             from runner.report import terminal
 
-            click.echo(terminal.render_record(outcome.record, width=_width(), color=wants_color()))
+            click.echo(
+                terminal.render_record(
+                    outcome.record, width=_width(), color=wants_color(sys.stdout)
+                )
+            )
             click.echo(f"evidence: {outcome.directory}")
         for line in outcome.problems:
             click.echo(f"ao-eval: {line}", err=True)
         for line in outcome.kept:
             click.echo(line, err=as_json)
+
+
+def _append_step_summary(directories: Sequence[Path]) -> None:
+    """Append the summaries to the job summary of GitHub Actions, where that is where we run.
+
+    It is a convenience: a file that cannot be written does not change what was found.
+    """
+    target = settings.environment().get("GITHUB_STEP_SUMMARY")
+    if not target:
+        return
+    try:
+        with Path(target).open("a", encoding="utf-8") as file:
+            file.writelines((directory / "summary.md").read_text(encoding="utf-8") + "\n" for directory in directories)
+    except OSError as error:
+        click.echo(f"ao-eval: job summary not written: {error.strerror}", err=True)
 
 
 def _width() -> int:
