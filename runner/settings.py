@@ -12,6 +12,7 @@ from typing import Any
 from runner.errors import InputError
 
 PREFIX = "AO_EVAL_"
+_YEAR_9999 = 253_402_300_799
 
 
 def environment() -> dict[str, str]:
@@ -33,14 +34,18 @@ def source_date_epoch(environ: Mapping[str, str]) -> int | None:
     """`SOURCE_DATE_EPOCH` in seconds, if it is set.
 
     Raises:
-        InputError: It is not a non-negative integer.
+        InputError: It is not a non-negative integer, or too large for a date.
     """
     text = environ.get("SOURCE_DATE_EPOCH")
     if not text:
         return None
     if not (text.isascii() and text.isdigit()):
         raise InputError("is not a number of seconds", where="SOURCE_DATE_EPOCH")
-    return int(text)
+    # Text is compared by its length first: int() refuses thousands of digits.
+    digits = text.lstrip("0") or "0"
+    if len(digits) > len(str(_YEAR_9999)) or int(digits) > _YEAR_9999:
+        raise InputError("is beyond the year 9999", where="SOURCE_DATE_EPOCH")
+    return int(digits)
 
 
 def configured(directory: Path) -> dict[str, Any]:
@@ -49,7 +54,7 @@ def configured(directory: Path) -> dict[str, Any]:
     Looked for in `directory` only: a setting that comes from far away surprises.
 
     Raises:
-        InputError: The file cannot be read as TOML, or holds no table there.
+        InputError: The file cannot be read, is not TOML, or holds no table there.
     """
     for name, keys in (("ao-eval.toml", ()), ("pyproject.toml", ("tool", "ao-eval"))):
         path = directory / name
@@ -59,6 +64,9 @@ def configured(directory: Path) -> dict[str, Any]:
             found: Any = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"is not valid TOML: {error}", where=str(path)) from error
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise InputError(f"cannot be read: {reason}", where=str(path)) from error
         for key in keys:
             found = found.get(key, {}) if isinstance(found, dict) else None
         if not isinstance(found, dict):

@@ -19,12 +19,16 @@ can_apt() {
     grep -Eqs '^ID(_LIKE)?=.*(debian|ubuntu)' /etc/os-release
 }
 
+# Quiet while all goes well; everything apt said when it fails.
 apt_get() {
+  local said code=0
   # RUNLEVEL=1 keeps maintainer scripts from starting services where no init system runs:
   # a daemon that we did not start ourselves could not be stopped by `make engine-stop`.
   local -a env=(DEBIAN_FRONTEND=noninteractive)
   has_systemd || env+=(RUNLEVEL=1)
-  env "${env[@]}" apt-get -qq -y -o DPkg::Lock::Timeout=300 "$@" </dev/null >&2
+  said=$(env "${env[@]}" apt-get -qq -y -o DPkg::Lock::Timeout=300 "$@" </dev/null 2>&1) || code=$?
+  [ "$code" = 0 ] || printf '%s\n' "$said" >&2
+  return "$code"
 }
 
 apt_install() {

@@ -253,7 +253,7 @@ class _Stager:
             destination,
             suite_file=self._named,
             context_roots=[*context_roots, *self._default_roots()],
-            exclude_roots=[*self._watch.paths, self._request.out_dir],
+            exclude_roots=[*self._watch.excluded, self._request.out_dir, self._home],
             owner=case_user(),
             include=options.include,
             with_git=options.with_git,

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from runner import __version__, settings
-from runner.errors import AoEvalError
+from runner.errors import AoEvalError, InputError, InternalError
 
 COMMANDS = {
     "ab": "Run a suite with and without context and compare the two legs.",
@@ -60,6 +60,7 @@ class LazyGroup(click.Group):
 
 @click.group(
     cls=LazyGroup,
+    no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Evaluate deterministic suites with and without agent context, in sandboxed containers.",
 )
@@ -89,8 +90,11 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        code: Any = app.main(args=arguments, prog_name="ao-eval", standalone_mode=False)
+        # Not `app.main`: it turns an interruption and a closed pipe into codes of its own.
+        with app.make_context("ao-eval", list(given)) as context:
+            code: Any = app.invoke(context)
         return code if isinstance(code, int) else 0
     except AoEvalError as error:
         _say(error.line())
@@ -98,10 +102,10 @@ def _run(arguments: list[str] | None) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        hint = f"; see `{context.command_path} --help`" if context is not None else ""
-        _say(f"{error.format_message()}{hint}")
-        return 2
+        of = getattr(error, "ctx", None)
+        hint = f"; see `{of.command_path} --help`" if of is not None else ""
+        _say(f"{error.format_message().rstrip('.')}{hint}")
+        return InputError.exit_code
     except (Interrupted, KeyboardInterrupt) as stop:
         number = stop.number if isinstance(stop, Interrupted) else signal.SIGINT
         _say(f"interrupted by {signal.Signals(number).name}; nothing is left running")
@@ -114,12 +118,13 @@ def _run(arguments: list[str] | None) -> int:
         if settings.environment().get("AO_EVAL_TRACEBACK"):
             raise
         _say(
-            f"internal error: {type(error).__name__}: {' '.join(str(error).split())[:500]}; "
+            f"internal error: {type(error).__name__}: {str(error)[:500]}; "
             "set AO_EVAL_TRACEBACK=1 to see where"
         )
-        return 70
+        return InternalError.exit_code
 
 
-def _say(line: str) -> None:
+def _say(message: str) -> None:
+    line = " ".join(message.split())
     printable = "".join(c if c.isprintable() else "?" for c in line)
     click.echo(f"ao-eval: {printable}", err=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from pydantic import ValidationError
 
 from runner import settings
 from runner.app.request import (
@@ -19,6 +20,7 @@ from runner.app.request import (
     WorkspaceOptions,
 )
 from runner.core.confine import Resources
+from runner.errors import InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -118,6 +120,21 @@ def surroundings() -> Surroundings:
     )
 
 
+def _resources(options: dict[str, Any]) -> Resources:
+    try:
+        return Resources(
+            memory=options["memory"],
+            cpus=options["cpus"],
+            pids=options["pids"],
+            timeout_seconds=options["timeout"],
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]).removesuffix("_seconds")
+        message = str(first["msg"]).removeprefix("Input ")
+        raise InputError(message, where=f"--{name}") from error
+
+
 def request(
     suites: tuple[Path, ...], options: dict[str, Any], gates: Gates, **more: Any
 ) -> RunRequest:
@@ -129,12 +146,7 @@ def request(
         sandbox=Sandbox(
             image=options["image"],
             runtime=options["runtime"],
-            resources=Resources(
-                memory=options["memory"],
-                cpus=options["cpus"],
-                pids=options["pids"],
-                timeout_seconds=options["timeout"],
-            ),
+            resources=_resources(options),
             extra_env=dict(options["env"]),
         ),
         workspace=WorkspaceOptions(

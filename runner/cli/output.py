@@ -106,7 +106,10 @@ def _append_step_summary(directories: Sequence[Path]) -> None:
         return
     try:
         with Path(target).open("a", encoding="utf-8") as file:
-            file.writelines((directory / "summary.md").read_text(encoding="utf-8") + "\n" for directory in directories)
+            file.writelines(
+                (directory / "summary.md").read_text(encoding="utf-8") + "\n"
+                for directory in directories
+            )
     except OSError as error:
         click.echo(f"ao-eval: job summary not written: {error.strerror}", err=True)
 

@@ -42,7 +42,7 @@ class Resources(Value):
 
     memory: int = Field(default=1 << 30, gt=6 << 20)
     """Bytes; swap is not allowed on top."""
-    cpus: float = Field(default=1.0, gt=0)
+    cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     pids: int = Field(default=256, ge=8)
     timeout_seconds: int = Field(default=900, ge=1)
     """For the whole leg."""
@@ -139,7 +139,7 @@ def leg_container(
         ),
         cap_add=AGENT_CAPABILITIES,
         memory=resources.memory,
-        nano_cpus=int(resources.cpus * 1_000_000_000),
+        nano_cpus=round(resources.cpus * 1_000_000_000),
         pids=resources.pids,
         shm_size=64 << 20,
         ulimits=(

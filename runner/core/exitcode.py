@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from runner.model.record import RunRecord, Status
-from runner.model.scorecard import ContextScorecard
+from runner.model.scorecard import ContextScorecard, PairedCase
 
 OK = 0
 GATE = 1
@@ -41,6 +41,7 @@ def of_scorecard(scorecard: ContextScorecard, wanted: Wanted) -> int:
     """Exit code for one comparison.
 
     A gate on the delta uses its lower bound: what was lost on one side only counts against it.
+    The null check is a gate too: with the same root in both legs no pair may differ.
     """
     codes = [OK]
     if scorecard.integrity.verdict == "violated":
@@ -53,11 +54,18 @@ def of_scorecard(scorecard: ContextScorecard, wanted: Wanted) -> int:
         codes.append(NO_EVIDENCE)
     if wanted.delta is not None:
         bound = scorecard.pairing.delta_lower_bound
-        if bound is None or bound < wanted.delta:
+        reached = bound is not None and bound >= wanted.delta  # never, when what is wanted is NaN
+        if not reached:
             codes.append(GATE)
+    if scorecard.controls.null_check and any(_changed(row) for row in scorecard.per_case):
+        codes.append(GATE)
     if wanted.passing and scorecard.context_on.status is not Status.PASS:
         codes.append(GATE)
     return highest(codes)
+
+
+def _changed(row: PairedCase) -> bool:
+    return bool(row.score_delta or row.status_delta)
 
 
 def of_record(record: RunRecord, *, clean: bool, wanted: Wanted) -> int:

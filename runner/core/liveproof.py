@@ -8,7 +8,7 @@ from typing import NamedTuple
 from runner.core.treediff import differences
 from runner.model.leg import Degradation, DegradedReason
 from runner.model.liveproof import LiveChange, LiveRootProof, LiveStateProof
-from runner.model.tree import ATTRIBUTES, LiveRoot, TreeManifest
+from runner.model.tree import ATTRIBUTES, LiveRoot, TreeDifference, TreeManifest
 
 CLAIM = (
     "no difference in these attributes between the manifests taken before the first leg and after "
@@ -18,12 +18,12 @@ MOST_CHANGES = 100
 
 
 class Watched(NamedTuple):
-    """A live root with its two manifests."""
+    """A live root with its two manifests; None for one that could not be taken."""
 
     root: LiveRoot
     fatal: bool
-    before: TreeManifest
-    after: TreeManifest
+    before: TreeManifest | None
+    after: TreeManifest | None
 
 
 def prove(
@@ -49,17 +49,20 @@ def prove(
 
 
 def _root(item: Watched) -> LiveRootProof:
-    difference = differences(item.before, item.after, limit=MOST_CHANGES)
+    before, after = item.before, item.after
+    difference = TreeDifference(total=0, changes=())
+    if before is not None and after is not None:
+        difference = differences(before, after, limit=MOST_CHANGES)
     return LiveRootProof(
         path=item.root.path,
         origin=item.root.origins,
         fatal=item.fatal,
-        present_before=item.before.present,
-        present_after=item.after.present,
-        entries=len(item.before),
-        size=sum(entry.size for entry in item.before.entries() if entry.kind == "f"),
-        before_sha256=item.before.sha256,
-        after_sha256=item.after.sha256,
+        present_before=before is not None and before.present,
+        present_after=after is not None and after.present,
+        entries=0 if before is None else len(before),
+        size=0 if before is None else sum(e.size for e in before.entries() if e.kind == "f"),
+        before_sha256=None if before is None else before.sha256,
+        after_sha256=None if after is None else after.sha256,
         changes=tuple(
             LiveChange(path=change.path, kind=change.kind, attributes=change.attributes)
             for change in difference.changes
@@ -93,6 +96,6 @@ def problems(proof: LiveStateProof) -> tuple[str, ...]:
         if root.changes_total > 5:
             lines.append(f"live state changed: {root.path}: {root.changes_total} entries in all")
         if root.changes_total == 0:
-            lines.append(f"live state changed: {root.path}: the witness digests differ")
+            lines.append(f"live state not witnessed: {root.path}: an entry could not be read")
     lines += [f"a mount reaches live state: {item}" for item in proof.mounts_reaching]
     return tuple(lines)

@@ -38,9 +38,9 @@ class Sides(NamedTuple):
     def degradation(self) -> Degradation | None:
         """Why the pair is not valid, if it is not."""
         found = worst(
-            Degradation(reason=side.degraded_reason, detail=side.degraded_detail)
+            Degradation(reason=side.degraded_reason, detail=side.degraded_detail or "unspecified")
             for side in self
-            if side.degraded_reason is not None and side.degraded_detail is not None
+            if side.degraded_reason is not None
         )
         if found is None and not all(_finished(side) for side in self):
             return insufficient("unfinished")
@@ -227,8 +227,11 @@ def pairing(off: RunRecord, on: RunRecord, scoring: Scoring) -> tuple[Pairing, f
     bounded = [pair for pair in pairs if pair.degradation is None or _one_sided(pair)]
     lower = upper = delta
     if len(bounded) > len(valid):
-        lower = _difference(bounded, scoring, lost_off=1.0, lost_on=0.0)
-        upper = _difference(bounded, scoring, lost_off=0.0, lost_on=1.0)
+        # More cases dilute what the valid ones showed, so the delta itself can be the worst case.
+        low = _difference(bounded, scoring, lost_off=1.0, lost_on=0.0)
+        high = _difference(bounded, scoring, lost_off=0.0, lost_on=1.0)
+        lower = low if delta is None else min(low, delta)
+        upper = high if delta is None else max(high, delta)
     block = Pairing(
         valid_pairs=len(valid),
         degraded_pairs=len(pairs) - len(valid),
@@ -252,14 +255,14 @@ def _over(pairs: Sequence[Sides], scoring: Scoring, scores: Sequence[float | Non
 
 def _difference(
     pairs: Sequence[Sides], scoring: Scoring, *, lost_off: float, lost_on: float
-) -> float | None:
+) -> float:
     def score(side: CaseResult, lost: float) -> float:
         known = side.degraded_reason is None and _finished(side)
         return side.score if known and side.score is not None else lost
 
     off = _over(pairs, scoring, [score(pair.off, lost_off) for pair in pairs])
     on = _over(pairs, scoring, [score(pair.on, lost_on) for pair in pairs])
-    return None if off is None or on is None else round_delta(on - off)
+    return round_delta((on or 0.0) - (off or 0.0))
 
 
 def leg_summary(record: RunRecord, leg: LegName, entries: int) -> LegSummary:

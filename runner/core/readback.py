@@ -42,12 +42,17 @@ _HOST_EMPTY = (
     "Devices",
     "DeviceRequests",
     "DeviceCgroupRules",
+    "DnsOptions",
+    "DnsSearch",
     "GroupAdd",
     "Sysctls",
+    "Cgroup",
     "CgroupParent",
     "UsernsMode",
     "VolumeDriver",
     "StorageOpt",
+    "OomScoreAdj",
+    "Annotations",
 )
 """Fields of HostConfig that must be empty: each would widen what the leg can reach."""
 
@@ -150,33 +155,50 @@ def _mounts(mounts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Mount requests without fields that engines add as empty defaults."""
     kept = []
     for mount in mounts:
-        bind = {k: v for k, v in (mount.get("BindOptions") or {}).items() if v}
+        options = {
+            kind: {k: v for k, v in (mount.get(kind) or {}).items() if v}
+            for kind in ("BindOptions", "VolumeOptions", "TmpfsOptions")
+        }
         kept.append(
             {
                 "Type": mount.get("Type"),
                 "Source": mount.get("Source"),
                 "Target": mount.get("Target"),
                 "ReadOnly": bool(mount.get("ReadOnly")),
-                "BindOptions": bind,
+                **{kind: given for kind, given in options.items() if given},
             }
         )
     return sorted(kept, key=lambda mount: str(mount["Target"]))
 
 
-def _asked_points(spec: ContainerSpec) -> list[tuple[str, str, str, bool]]:
+Point = tuple[str, str, str, bool, str]
+"""Target, type, source, whether it is writable, and the propagation of a bind."""
+
+
+def _asked_points(spec: ContainerSpec) -> list[Point]:
     return sorted(
-        (mount.target, mount.kind, mount.source, not mount.read_only) for mount in spec.mounts
+        (
+            mount.target,
+            mount.kind,
+            mount.source,
+            not mount.read_only,
+            "rprivate" if mount.kind == "bind" else "",
+        )
+        for mount in spec.mounts
     )
 
 
-def _found_points(points: Iterable[Mapping[str, Any]]) -> list[tuple[str, str, str, bool]]:
+def _found_points(points: Iterable[Mapping[str, Any]]) -> list[Point]:
     found = []
     for point in points:
         kind = str(point.get("Type"))
         if kind == "tmpfs":
             continue  # compared through HostConfig.Tmpfs
         source = point.get("Name") if kind == "volume" else point.get("Source")
-        found.append((str(point.get("Destination")), kind, str(source), bool(point.get("RW"))))
+        propagation = str(point.get("Propagation")) if kind == "bind" else ""
+        found.append(
+            (str(point.get("Destination")), kind, str(source), bool(point.get("RW")), propagation)
+        )
     return sorted(found)
 
 
@@ -202,7 +224,7 @@ def profile(found: Mapping[str, Any]) -> dict[str, Any]:
                 "target": mount["Target"],
                 "type": mount["Type"],
                 "read_only": mount["ReadOnly"],
-                "options": mount["BindOptions"],
+                "options": mount.get("BindOptions", {}),
             }
             for mount in _mounts(host.get("Mounts") or [])
         ],

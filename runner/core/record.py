@@ -63,8 +63,11 @@ def run_record(
         inside_end: What it saw at the end.
         circumstances: Everything else that is stated.
     """
-    scoring = suite.suite.scoring
-    score = aggregate(((case.dimensions, case.score) for case in results), scoring, lost="unknown")
+    scored = [(case.dimensions, case.score) for case in results]
+    # Cases that were left out (`--case`) have no score either: their dimensions are unknown, not 0.
+    run = {case.case_id for case in results}
+    scored += [(case.dimensions, None) for case in suite.suite.cases if case.id not in run]
+    score = aggregate(scored, suite.suite.scoring, lost="unknown")
     status = leg_status(suite.suite, results, score)
     if degraded is not None and all(case.score is None for case in results):
         status = status_of(degraded)

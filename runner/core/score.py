@@ -31,8 +31,11 @@ def round4(value: float) -> float:
 
 def round_delta(value: float) -> float:
     """Four decimals, half away from zero, any sign; never negative zero."""
-    scaled = math.floor(abs(value) * 10_000 + 0.5) / 10_000
-    return math.copysign(scaled, value) if scaled else 0.0
+    scaled = abs(value) * 10_000
+    whole = math.floor(scaled)
+    # Adding a half before the floor would itself round, up at 0.49999999999999994.
+    rounded = (whole + (scaled - whole >= 0.5)) / 10_000
+    return math.copysign(rounded, value) if rounded else 0.0
 
 
 def case_result(
@@ -125,8 +128,8 @@ class Aggregate(NamedTuple):
 
 
 def dimensions_of(case_dimensions: Sequence[str], scoring: Scoring) -> tuple[str, ...]:
-    """Dimensions that a case counts for: its own, else all of the suite's."""
-    return tuple(case_dimensions) or tuple(item.name for item in scoring.dimensions)
+    """Dimensions that a case counts for, each once: its own, else all of the suite's."""
+    return tuple(dict.fromkeys(case_dimensions or (item.name for item in scoring.dimensions)))
 
 
 def aggregate(

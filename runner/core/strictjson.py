@@ -19,6 +19,9 @@ MAX_NUMBER_CHARS = 4300
 # The closing quote is optional and the rest possessive, so that an unterminated string is one
 # token and the scan stays linear.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|[\[{\]}]', re.DOTALL)
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_AS_SQUARE = bytes.maketrans(b"{}", b"[]")
 _QUOTE, _OPENING = ord('"'), b"[{"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -160,7 +163,7 @@ def _decode(data: bytes) -> str:
 
 
 def _check_depth(data: bytes, max_depth: int) -> None:
-    if data.count(b"[") + data.count(b"{") <= max_depth:
+    if data.count(b"[") + data.count(b"{") <= max_depth or _is_shallow(data, max_depth):
         return
     depth = 0
     for token in _TOKEN.finditer(data):
@@ -175,6 +178,23 @@ def _check_depth(data: bytes, max_depth: int) -> None:
                 line=data.count(b"\n", 0, token.start()) + 1,
                 column=len(data[line_start : token.start()].decode("utf-8", "replace")) + 1,
             )
+
+
+def _is_shallow(data: bytes, max_depth: int) -> bool:
+    """True when the brackets pair off within the bound; False says nothing yet.
+
+    Takes the innermost pairs away, all at once, level by level: fast where there are millions.
+    """
+    # One kind of bracket, so that each round takes away exactly one level.
+    left = _STRING.sub(b"", data).translate(_AS_SQUARE, _NOT_BRACKETS)
+    for _ in range(max_depth):
+        if not left:
+            return True
+        shorter = left.replace(b"[]", b"")
+        if len(shorter) == len(left):
+            return False
+        left = shorter
+    return not left
 
 
 def _repeated(pairs: list[tuple[str, object]], *, fold: bool) -> str | None:

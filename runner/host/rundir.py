@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import re
 import secrets
+import time
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, Final, Self
 
 from runner.errors import InputError, PrerequisiteError
 from runner.host.absence import reaches
@@ -16,7 +19,10 @@ from runner.host.atomic import sync_directory, write_new
 from runner.host.removal import remove
 from runner.model.tree import path_text
 
-_LONGEST_NAME = 200
+_LONGEST_NAME: Final = 200
+_YOUNG_SECONDS: Final = 60
+_TEMPORARY: Final = re.compile(r"\.tmp-.+-[0-9a-f]{8}", re.DOTALL)
+_FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def check_out_dir(out_dir: Path, live_roots: Iterable[Path]) -> None:
@@ -36,6 +42,41 @@ def check_out_dir(out_dir: Path, live_roots: Iterable[Path]) -> None:
                 where=f"--out-dir {path_text(os.fsencode(out_dir))}",
                 remedy="name a directory outside",
             )
+
+
+def abandoned(out_dir: Path) -> list[Path]:
+    """Temporary directories of runs that died before `finalize`, older than a minute.
+
+    Args:
+        out_dir: Folder of evidence directories; need not exist.
+
+    Returns:
+        Directories of the same user whose lock is free, sorted. What cannot be looked at counts
+        as in use.
+    """
+    found = []
+    try:
+        names = sorted(os.listdir(out_dir))
+    except OSError:
+        return []
+    for name in names:
+        if not _TEMPORARY.fullmatch(name):
+            continue
+        try:
+            descriptor = os.open(out_dir / name, _FOLDER_FLAGS)
+        except OSError:
+            continue
+        try:
+            info = os.fstat(descriptor)
+            # A young one may not have its lock yet.
+            if info.st_uid == os.geteuid() and time.time() - info.st_mtime >= _YOUNG_SECONDS:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                found.append(out_dir / name)
+        except OSError:
+            continue
+        finally:
+            os.close(descriptor)
+    return found
 
 
 class RunDirectory:
@@ -59,6 +100,9 @@ class RunDirectory:
         try:
             out_dir.mkdir(parents=True, exist_ok=True)
             self.path.mkdir(mode=0o755)
+            # The lock says that somebody still writes here; it ends with the process.
+            self._lock = os.open(self.path, _FOLDER_FLAGS)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise _cannot_write(out_dir, error) from error
 
@@ -136,7 +180,7 @@ class RunDirectory:
             self._refuse_existing()
             # rename(2) replaces an empty directory only; one with content fails with ENOTEMPTY.
             os.rename(self.path, self.final)
-            self._done = True
+            self._close()
             sync_directory(self.final.parent)
         except OSError as error:
             raise _cannot_write(self.final, error) from error
@@ -145,8 +189,12 @@ class RunDirectory:
     def abandon(self) -> None:
         """Remove the temporary directory, unless it was finalized."""
         if not self._done:
-            self._done = True
             remove(self.path)
+            self._close()
+
+    def _close(self) -> None:
+        self._done = True
+        os.close(self._lock)
 
     def _refuse_existing(self) -> None:
         if os.path.lexists(self.final):

@@ -140,6 +140,7 @@ def survey_tree(
         StagingRefused: See `host.staging.stage_tree`.
     """
     gate = _Gate(root, limits, forbidden)
+    exclude = frozenset(exclude)
     # (descriptor, prefix of its entries, subdirectories still to visit); the depth limit bounds it.
     stack: list[tuple[int, bytes, list[bytes]]] = [(os.dup(root.descriptor), b"", [])]
     try:
@@ -300,10 +301,10 @@ class _Gate:
     def __init__(self, root: Root, limits: Limits, forbidden: Collection[Node]) -> None:
         self.root = root
         self._limits = limits
-        self._forbidden = forbidden
+        self._forbidden = frozenset(forbidden)
         self._size = 0
         self._found: list[Found] = []
-        if (root.stamp.device, root.stamp.inode) in forbidden:
+        if (root.stamp.device, root.stamp.inode) in self._forbidden:
             raise root.refuse(b".", "is live state")
 
     def admit(self, parent: int, name: bytes, path: bytes) -> Literal["f", "d", "l"]:

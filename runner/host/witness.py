@@ -42,14 +42,6 @@ _DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CL
 _Rows = list[tuple[bytes, bytes]]
 
 
-class LocalTreeReader:
-    """Reads trees of this machine's disk (port `TreeReader`)."""
-
-    def manifest(self, root: Path) -> TreeManifest:
-        """See `take_manifest`."""
-        return take_manifest(root)
-
-
 def take_manifest(root: Path) -> TreeManifest:
     """Manifest of one root.
 

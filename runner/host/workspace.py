@@ -43,7 +43,8 @@ def stage_workspace(
         destination: Must not exist; a missing parent is made with mode 0700.
         suite_file: Left out, under its own name and under the one it is a link to.
         context_roots: Left out, each with the `context.json` beside it.
-        exclude_roots: Left out as well: live roots, the runs directory.
+        exclude_roots: Left out as well: live roots, the runs directory, the folder of run homes.
+            The destination's own folder is left out in any case.
         owner: uid and gid of the copy.
         include: Globs of ignored files to add; they cannot bring back what is left out.
         with_git: Add a `.git` of one synthetic commit (not part of the digest or the counts).
@@ -59,7 +60,8 @@ def stage_workspace(
         PrerequisiteError: The destination cannot be written.
     """
     listing = list_files(top, include)
-    absent = _absent(top, suite_file, context_roots, exclude_roots)
+    staging = _inside(top, destination.parent)
+    absent = _absent(top, suite_file, context_roots, [*exclude_roots, *staging])
     wanted = [path for path in listing.paths if not _left_out(path, absent)]
     with open_root(top) as root:
         survey, passed_over = survey_paths(root, wanted, limits or Limits(), forbidden)
@@ -76,6 +78,12 @@ def stage_workspace(
         skipped_link_count=len(survey.leaving),
         listed_by=listing.listed_by,
     )
+
+
+def _inside(top: Path, folder: Path) -> list[Path]:
+    """The folder, if it lies below the workspace: what is staged must not be staged again."""
+    real, base = (os.fsencode(os.path.realpath(path)) for path in (folder, top))
+    return [folder] if real != base and within(real, base) else []
 
 
 def _absent(

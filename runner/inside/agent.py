@@ -86,15 +86,17 @@ class _Context:
 
 def parse_json(text: str) -> Any:
     """Parse one JSON document with the C scanner alone: importing `json` costs 10 ms."""
+    text = text.strip(" \t\r\n")
     try:
         from _json import make_scanner
-    except ImportError:
+
+        scan = make_scanner(_Context())  # type: ignore[arg-type]
+    except (ImportError, AttributeError, TypeError):  # another Python than the usual ones
         import json
 
         return json.loads(text)
-    text = text.strip(" \t\r\n")
     try:
-        value, end = make_scanner(_Context())(text, 0)  # type: ignore[arg-type]
+        value, end = scan(text, 0)
     except StopIteration:
         raise ValueError("not JSON") from None
     if end != len(text):
@@ -479,7 +481,10 @@ class Agent:
         )
         self.oom_seen = self.oom_kills()
         # Cases are better victims of the OOM killer than their agent.
-        self.score_fd = open_first("/proc/self/oom_score_adj", flags=os.O_WRONLY)
+        self.score_fd = open_first("/proc/self/oom_score_adj", flags=os.O_RDWR)
+        own_score = 0 if self.score_fd < 0 else int(os.pread(self.score_fd, 16, 0))
+        self.own_score = b"%d" % own_score
+        self.case_score = b"%d" % min(1000, own_score + 500)
         self.ipc_fds = [
             fd for fd in map(open_first, ("/proc/sysvipc/shm", "/proc/sysvipc/sem",
                                           "/proc/sysvipc/msg")) if fd >= 0
@@ -510,7 +515,7 @@ class Agent:
         except (OSError, ValueError, IndexError):
             return None
 
-    def victim(self, score: bytes) -> None:
+    def inherit(self, score: bytes) -> None:
         """Set the OOM score that the next spawned process inherits."""
         if self.score_fd >= 0:
             try:
@@ -544,7 +549,7 @@ class Agent:
         pid, failure = 0, None
         ours: list[int] = []
         theirs: list[int] = []
-        self.victim(b"500")
+        self.inherit(self.case_score)
         self.as_case()
         try:
             # Pipes belong to the case user: a case may open /dev/stdout by name.
@@ -591,7 +596,7 @@ class Agent:
                 failure = start_error(error.errno, path)
         finally:
             self.as_root()
-            self.victim(b"0")
+            self.inherit(self.own_score)
             for fd in theirs:
                 os.close(fd)
         return pid, failure, ours

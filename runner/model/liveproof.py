@@ -30,17 +30,18 @@ class LiveRootProof(Value):
     present_after: bool
     entries: Count
     size: Count
-    before_sha256: Sha256
-    """Witness digest over all recorded attributes; of the empty manifest when absent."""
-    after_sha256: Sha256
+    before_sha256: Sha256 | None
+    """Witness digest over all recorded attributes; null when an entry could not be read."""
+    after_sha256: Sha256 | None
     changes: Items[LiveChange]
     """At most 100."""
     changes_total: Count
 
     @property
     def unchanged(self) -> bool:
-        """True when nothing recorded differs."""
-        return self.changes_total == 0 and self.before_sha256 == self.after_sha256
+        """True when both manifests were taken and nothing recorded differs."""
+        seen = self.before_sha256 is not None and self.after_sha256 is not None
+        return seen and self.changes_total == 0 and self.before_sha256 == self.after_sha256
 
 
 class LiveStateProof(Value):

@@ -179,7 +179,7 @@ def _roots_phrase(roots: tuple[LiveRootProof, ...]) -> str:
             for root in changed
         )
         return f"{head}, CHANGED: {names}"
-    digests = [short(root.before_sha256) for root in roots[:3]]
+    digests = [short(root.before_sha256 or NOTHING) for root in roots[:3]]
     more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
     absent = sum(not root.present_before for root in roots)
     note = f" ({absent} absent and still absent)" if absent else ""

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.core.autodetect import AutoDetect, judge, parse
@@ -138,6 +138,7 @@ def test_a_hostile_pattern_takes_linear_time() -> None:
     assert time.process_time() - began < 5
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40), st.binary(max_size=40), st.binary(max_size=40))
 def test_no_bytes_raise(out: bytes, err: bytes, stdout: bytes) -> None:
     judge(spec(r"(.+)", tolerance_pct=1), probe(out, err), captured(stdout))

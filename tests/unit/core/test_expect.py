@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.core.expect import evaluate, file_targets, probe_command
@@ -461,6 +461,7 @@ def test_a_holdout_keeps_a_target_that_gives_nothing_away() -> None:
     assert (result.target, result.rests_on) == ("stdout.a", "stdout")
 
 
+@settings(deadline=None)
 @given(needle=st.text(min_size=1, max_size=3), data=st.binary(max_size=30), lost=st.integers(1, 9))
 def test_contains_on_truncated_data_never_fails(needle: str, data: bytes, lost: int) -> None:
     expectation = {"type": "stdout_contains", "value": needle}
@@ -479,6 +480,7 @@ OUTPUTS = (
 )
 
 
+@settings(deadline=None)
 @given(
     stdout=OUTPUTS,
     content=OUTPUTS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.core.jsonpath import Target, find, split_target
@@ -62,6 +62,7 @@ def test_paths_that_lead_nowhere_find_nothing(path: str) -> None:
     assert not find(DOCUMENT, path).found
 
 
+@settings(deadline=None)
 @given(st.text("ab$.[]0-+", max_size=20))
 def test_no_path_raises(path: str) -> None:
     find(DOCUMENT, path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.core.jsonvalue import canonical, plain_text, printable, same, shown
@@ -58,6 +58,7 @@ def test_values_are_compared_without_coercion(left: object, right: object, equal
     assert (canonical(left) == canonical(right)) is equal
 
 
+@settings(deadline=None)
 @given(VALUES, VALUES, VALUES)
 def test_equality_is_an_equivalence(a: object, b: object, c: object) -> None:
     assert same(a, a)
@@ -66,6 +67,7 @@ def test_equality_is_an_equivalence(a: object, b: object, c: object) -> None:
         assert same(a, c)
 
 
+@settings(deadline=None)
 @given(VALUES, VALUES)
 def test_two_values_have_one_canonical_text_exactly_when_they_are_equal(
     a: object, b: object

@@ -7,7 +7,7 @@ import time
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.core.strictjson import StrictJsonError, loads
@@ -79,6 +79,20 @@ def test_depth_is_counted_outside_strings_only() -> None:
     assert loads(text.encode()) == json.loads(text)
 
 
+@settings(deadline=None)
+@given(st.lists(st.booleans(), max_size=12), st.integers(1, 12))
+def test_the_depth_bound_is_exact(arrays: list[bool], bound: int) -> None:
+    nested = "0"
+    for array in arrays:
+        nested = f"[1,{nested},[]]" if array else f'{{"[":{{}},"a":{nested}}}'
+    depth = len(arrays) + bool(arrays)
+    if depth <= bound:
+        assert loads(nested.encode(), max_depth=bound) == json.loads(nested)
+    else:
+        with pytest.raises(StrictJsonError, match="deeper"):
+            loads(nested.encode(), max_depth=bound)
+
+
 def test_the_size_bound_counts_bytes() -> None:
     assert loads(b'"abcd"', max_bytes=6) == "abcd"
     with pytest.raises(StrictJsonError, match="more than 5 bytes"):
@@ -101,12 +115,14 @@ def test_hostile_documents_take_linear_time() -> None:
     assert time.process_time() - began < 5
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_what_a_writer_writes_is_read_unchanged(value: object) -> None:
     assert loads(json.dumps(value).encode()) == value
     assert loads(json.dumps(value, ensure_ascii=False).encode()) == value
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60) | st.text('[]{}",:\\u0d819e-.NaI ', max_size=60).map(str.encode))
 def test_any_bytes_are_a_value_or_a_refusal_that_standard_json_agrees_with(data: bytes) -> None:
     try:

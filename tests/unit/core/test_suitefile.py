@@ -377,6 +377,7 @@ def test_a_file_in_a_folder_is_a_suite_when_it_means_to_be_one(data: bytes, expe
     assert looks_like_suite(data) is expected
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_refused_in_one_line(data: bytes) -> None:
     looks_like_suite(data)
@@ -423,7 +424,7 @@ def places(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | 
 PLACES = places(FULL)
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(PLACES), st.sampled_from(["set", "drop", "add"]), REPLACEMENTS),

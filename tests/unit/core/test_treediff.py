@@ -6,6 +6,7 @@ import hashlib
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from runner.core.treediff import differences, summarise
 from runner.model.tree import ATTRIBUTES, TreeEntry, TreeManifest, pack_row, path_text, unpack_row
 
@@ -58,7 +59,7 @@ def test_every_recorded_attribute_is_compared() -> None:
         elif field in ("content", "xattrs"):
             other = row(**{field: hashlib.sha256(b"y").digest()})  # type: ignore[arg-type]
         else:
-            other = row(**{field: 99})
+            other = row(b"f", CONTENT, b"", **{field: 99})
         found = differences(manifest({b"a": row()}), manifest({b"a": other}))
         assert found.changes[0].attributes == (name,)
     assert {field for field, _ in ATTRIBUTES} == set(TreeEntry._fields) - {"path"}

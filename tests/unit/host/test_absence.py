@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+
 from runner.host.absence import reaches
 from runner.host.mounts import MountPoint, parse_mount, place
-
 from tests.unit.host.worlds import IS_ROOT, fill, in_mount_namespace
 
 
@@ -51,7 +51,7 @@ def test_an_absent_live_root_is_reached_by_what_would_hold_it(tmp_path: Path) ->
 
 @pytest.mark.skipif(not IS_ROOT, reason="bind mounts need root")
 @pytest.mark.parametrize(
-    ("bound", "at", "source", "expected"),
+    "bound, at, source, expected",
     [
         (".agents", "hidden", "hidden", "equals"),
         (".agents/sub", "hidden", "hidden", "inside"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from runner.errors import InputError
 from runner.host.liveroots import discover
 from runner.model.tree import LiveRoot
-
 from tests.unit.host.repos import repository
 from tests.unit.host.worlds import fill
 

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+
 from runner.errors import PrerequisiteError
 from runner.host.locks import RunHome, is_live, leftovers
-
 from tests.unit.host.worlds import as_nobody, fill, open_folder
 
 HOLDER = """

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from runner.host.removal import remove
 
+from runner.host.removal import remove
 from tests.unit.host.worlds import IS_ROOT, NOBODY, as_nobody, fill, in_mount_namespace, open_folder
 
 
@@ -87,6 +87,7 @@ print(len(remove(other)) > 0, (outside / "sub" / "precious").exists())
 def test_what_cannot_be_removed_is_named_on_one_line() -> None:
     with open_folder() as folder:
         fill(folder / "tree", {"a\nb": ""})
+        folder.chmod(0o555)
         problems = as_nobody(lambda: "|".join(remove(folder / "tree")))
         assert "tree" in problems
         assert "\n" not in problems

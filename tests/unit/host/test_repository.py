@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from runner.errors import InputError, StagingRefused
 from runner.host.git import git
 from runner.host.head import Head, head
 from runner.host.repository import list_files, repository_of
-
 from tests.unit.host.repos import booby_trapped, repository, run_git
 from tests.unit.host.worlds import IS_ROOT, NOBODY, as_nobody, fill, open_folder
 
@@ -110,6 +110,20 @@ def test_nothing_that_a_repository_configures_is_executed(tmp_path: Path) -> Non
     assert b"tracked.txt" in list_files(top).paths
     assert head(top, ignoring=[b"trap.sh", b"hooks"]).dirty is True
     assert not marker.exists(), marker.read_text()
+
+
+def test_a_work_tree_elsewhere_that_a_repository_configures_does_not_count(
+    repo: Path, tmp_path: Path
+) -> None:
+    fill(repo, {"tracked.log": ""})
+    run_git(repo, "add", "-f", "tracked.log")
+    run_git(repo, "commit", "-q", "-m", "second")
+    fill(tmp_path / "elsewhere", {"stolen.txt": ""})
+    run_git(repo, "config", "core.worktree", str(tmp_path / "elsewhere"))
+    # An ignored file is listed only if the index is read for this work tree.
+    assert b"tracked.log" in list_files(repo).paths
+    assert b"stolen.txt" not in list_files(repo).paths
+    assert head(repo).dirty is False
 
 
 def test_the_traps_do_fire_for_plain_git(tmp_path: Path) -> None:

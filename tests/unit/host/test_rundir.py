@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
+
 from runner.errors import InputError, PrerequisiteError
 from runner.host.atomic import write_atomic
-from runner.host.rundir import RunDirectory, check_out_dir, safe_name
-
+from runner.host.rundir import RunDirectory, abandoned, check_out_dir, safe_name
 from tests.unit.host.worlds import as_nobody, fill, names_below, open_folder
 
 
@@ -27,12 +28,9 @@ def test_nothing_has_its_name_before_it_is_complete(tmp_path: Path) -> None:
 
 
 def test_a_failed_run_leaves_nothing(tmp_path: Path) -> None:
-    with (
-        pytest.raises(RuntimeError),
-        RunDirectory(tmp_path / "runs", "one") as run,
-    ):
+    with RunDirectory(tmp_path / "runs", "one") as run:
         run.write_json("a.json", b"{}")
-        raise RuntimeError
+        assert len(os.listdir(tmp_path / "runs")) == 1
     assert os.listdir(tmp_path / "runs") == []
 
 
@@ -46,6 +44,22 @@ def test_an_existing_directory_is_never_overwritten(tmp_path: Path) -> None:
             run.finalize()
     assert names_below(mine) == {"mine"}
     assert sorted(os.listdir(tmp_path / "runs")) == ["one", "two"]
+
+
+def test_the_temporary_directory_of_a_dead_run_is_found_and_a_living_one_is_not(
+    tmp_path: Path,
+) -> None:
+    fill(tmp_path, {".tmp-mine/x": "", "finished/x": ""})
+    old = time.time() - 100
+    with RunDirectory(tmp_path, "one") as alive:
+        os.utime(alive.path, (old, old))
+        assert abandoned(tmp_path) == []
+    dead = tmp_path / ".tmp-one-0123abcd"
+    dead.mkdir()
+    assert abandoned(tmp_path) == []
+    os.utime(dead, (old, old))
+    assert abandoned(tmp_path) == [dead]
+    assert abandoned(tmp_path / "nothing") == []
 
 
 def test_two_runs_of_one_name_at_once_end_in_one_directory(tmp_path: Path) -> None:
@@ -101,7 +115,7 @@ def test_an_out_dir_that_cannot_be_written_is_one_clear_line() -> None:
         assert "--out-dir" in as_nobody(attempt)
 
 
-@pytest.mark.parametrize(("where", "refused"), [("in", True), ("equal", True), ("above", False)])
+@pytest.mark.parametrize("where, refused", [("in", True), ("equal", True), ("above", False)])
 def test_an_out_dir_inside_a_live_root_is_a_usage_error(
     tmp_path: Path, where: str, refused: bool
 ) -> None:
@@ -132,6 +146,6 @@ def test_an_atomic_write_replaces_the_whole_file_and_not_what_a_link_points_to(
 
 def test_a_failed_atomic_write_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> None:
     folder = fill(tmp_path / "taken", {"inside": "x"})
-    with pytest.raises(OSError):
+    with pytest.raises(IsADirectoryError):
         write_atomic(folder, b"new")
     assert names_below(tmp_path) == {"taken", "taken/inside"}

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from runner.core.treehash import content_digest, directory_record, file_record, link_record
 from runner.errors import PrerequisiteError, StagingRefused
+from runner.host import staging
 from runner.host.staging import EPOCH_NS, copy_survey, stage_tree
 from runner.host.survey import leaves_tree, open_root, survey_tree
 from runner.host.witness import take_manifest
 from runner.model.tree import Limits, Staged
-
 from tests.unit.host.worlds import (
     IS_ROOT,
     NOBODY,
@@ -242,8 +243,8 @@ def test_a_root_that_is_or_holds_or_lies_in_live_state_is_refused(
 ) -> None:
     live = fill(tmp_path / "repo" / ".agents", {"sub/x.md": "x"})
     source = {"itself": live, "parent": live.parent, "inside": live / "sub"}[which]
+    forbidden = take_manifest(live).nodes()
     with pytest.raises(StagingRefused) as caught:
-        forbidden = take_manifest(live).nodes()
         stage_tree(source, tmp_path / "out" / "copy", owner=me(), forbidden=forbidden)
     assert caught.value.detail == "unsafe_entry"
 
@@ -307,7 +308,7 @@ def test_two_hundred_thousand_entries_are_refused_in_bounded_time(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("limits", "word"),
+    "limits, word",
     [
         (Limits(entries=2), "entry more"),
         (Limits(size=8), "larger"),
@@ -391,6 +392,21 @@ def test_a_change_between_survey_and_copy_refuses_the_tree(
     assert not destination.exists()
 
 
+def test_a_file_is_compared_both_before_and_after_it_is_read(source: Path) -> None:
+    with open_root(source) as root, (source.parent / "sink").open("wb") as sink:
+        entry = next(one for one in survey_tree(root, Limits(), ()).found if one.path == b"b.txt")
+        copy = staging._Copy(root, me(), strict_directories=True)
+        reader = copy._open_file(entry, b"b.txt", root.descriptor)
+        try:
+            (source / "b.txt").write_text("BETA")
+            with pytest.raises(StagingRefused, match="changed"):
+                copy._pour(entry, reader, sink.fileno())
+        finally:
+            os.close(reader)
+        with pytest.raises(StagingRefused, match="changed"):
+            copy._open_file(entry, b"b.txt", root.descriptor)
+
+
 def test_a_root_swapped_for_a_link_after_it_was_opened_is_not_followed(source: Path) -> None:
     other = fill(source.parent / "other", {"secret": "s"})
     destination = source.parent / "staging" / "copy"
@@ -414,7 +430,7 @@ _part = st.sampled_from(["a", "b", "..", ".", "", "c"])
 @given(
     targets=st.dictionaries(
         st.sampled_from(["a", "b", "d/a", "d/c"]),
-        st.lists(_part, min_size=1, max_size=5).map(lambda parts: "/".join(parts)).filter(bool),
+        st.lists(_part, min_size=1, max_size=5).map("/".join).filter(bool),
         min_size=1,
     )
 )
@@ -427,6 +443,6 @@ def test_a_link_judged_inside_is_inside_for_the_kernel_too(
     links = {name.encode(): target.encode() for name, target in targets.items()}
     for name, target in targets.items():
         (tree / name).symlink_to(target)
-    for name, target in links.items():
-        if not leaves_tree(name, target, links):
-            assert not _resolve(name.decode(), tree)
+    for path, link in links.items():
+        if not leaves_tree(path, link, links):
+            assert not _resolve(path.decode(), tree)

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from runner.core.treediff import differences, summarise
 from runner.errors import IntegrityError
 from runner.host import witness
 from runner.host.staging import stage_tree
-from runner.host.witness import LocalTreeReader, take_manifest
-
+from runner.host.witness import take_manifest
 from tests.unit.host.worlds import IS_ROOT, NOBODY, as_nobody, fill, me, open_folder
 
 
@@ -108,7 +108,7 @@ def test_reading_changes_nothing(live: Path) -> None:
     before = take_manifest(live)
     for path in live.rglob("*.md"):
         path.read_bytes()
-    after = LocalTreeReader().manifest(live)
+    after = take_manifest(live)
     assert after == before
     assert differences(before, after).total == 0
 
@@ -224,6 +224,22 @@ def test_a_file_that_never_holds_still_ends_the_manifest(live: Path) -> None:
     finally:
         stop.set()
         writer.join()
+
+
+def test_a_file_swapped_for_a_link_or_fifo_after_it_was_listed_is_not_followed(live: Path) -> None:
+    (live / "link").symlink_to("a.md")
+    (live / "folder").symlink_to("sub")
+    os.mkfifo(live / "pipe")
+    folder = os.open(live, os.O_RDONLY)
+    try:
+        with pytest.raises(OSError, match="symbolic links"):
+            witness._file_row(folder, b"link", b"/live", b"link")
+        with pytest.raises(OSError, match="Not a directory"):
+            witness._open(b"folder", witness._DIRECTORY_FLAGS, folder)
+        with pytest.raises(witness._Changed):
+            witness._file_row(folder, b"pipe", b"/live", b"pipe")
+    finally:
+        os.close(folder)
 
 
 def test_a_tree_deeper_than_the_bound_is_an_error_not_a_crash(live: Path) -> None:

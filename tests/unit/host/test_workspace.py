@@ -8,12 +8,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from runner.errors import InputError, StagingRefused
 from runner.host.staging import EPOCH_NS
 from runner.host.witness import take_manifest
 from runner.host.workspace import stage_workspace
 from runner.model.tree import Limits, StagedWorkspace
-
 from tests.unit.host.repos import booby_trapped, repository, run_git
 from tests.unit.host.worlds import IS_ROOT, fill, in_mount_namespace, me, names_below
 
@@ -167,6 +167,20 @@ def test_writing_elsewhere_in_the_work_tree_does_not_disturb_staging(repo: Path)
     first = stage(repo)
     fill(repo, {"runs/new/scorecard.json": "{}"})
     assert stage(repo, name="again").sha256 == first.sha256
+
+
+def test_a_staging_folder_inside_the_repository_is_not_staged(repo: Path) -> None:
+    fill(repo, {"scratch/context/secret.md": "staged before"})
+    destination = repo / "scratch" / "workspace"
+    stage_workspace(
+        repo,
+        destination,
+        suite_file=repo / "evals" / "suite.json",
+        context_roots=[],
+        exclude_roots=[],
+        owner=me(),
+    )
+    assert not any("scratch" in name for name in names_below(destination))
 
 
 def test_a_folder_outside_git_is_staged_by_walking_it(tmp_path: Path) -> None:

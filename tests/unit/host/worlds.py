@@ -65,7 +65,7 @@ def as_nobody(action: Callable[[], str]) -> str:
             os.setresuid(NOBODY, NOBODY, NOBODY)
             os.write(writer, action().encode())
             code = 0
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - told to the parent
             os.write(writer, f"{type(error).__name__}: {error}".encode())
         finally:
             os._exit(code)

@@ -1,0 +1,1 @@
+"""Outcomes: rubrics go out without the holdout, scores come in behind gates."""

@@ -1,0 +1,1 @@
+"""Burn ledgers: how often a holdout was used, kept so that it is never under-counted."""

@@ -1,0 +1,92 @@
+"""The whole command, from shell to exit, on a generated suite."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+COMMAND = (sys.executable, "-m", "runner")
+
+
+@functools.cache
+def folder() -> Path:
+    """A folder for generated suites, removed by nobody: the system's temporary folder."""
+    return Path(tempfile.mkdtemp(prefix="ao-bench-"))
+
+
+@functools.cache
+def suite_of(cases: int) -> Path:
+    """A suite of so many `echo` cases, with its two roots."""
+    top = folder() / f"echo-{cases}"
+    document = {
+        "schema_version": 1,
+        "id": f"echo-{cases}",
+        "name": "echo",
+        "visibility": "public_canary",
+        "tier": "deterministic",
+        "scoring": {"dimensions": [{"name": "correctness", "weight": 1}]},
+        "baseline_policy": {"mode": "none"},
+        "cases": [
+            {
+                "id": f"case-{number}",
+                "title": "echo",
+                "kind": "command",
+                "objective": "echo",
+                "inputs": {"shell": f"echo case-{number}"},
+                "expectations": [
+                    {"type": "exit_code", "value": 0},
+                    {"type": "stdout_contains", "value": f"case-{number}"},
+                ],
+            }
+            for number in range(cases)
+        ],
+    }
+    for side in ("context-off", "context-on"):
+        root = top / "fixtures" / "echo" / side / "agents"
+        root.mkdir(parents=True)
+        (root / "note.md").write_text(side)
+    suite = top / "echo.json"
+    suite.write_text(json.dumps(document))
+    return suite
+
+
+def run(cases: int) -> tuple[float, int]:
+    """Run the whole command once.
+
+    Returns:
+        Wall seconds, and peak resident memory of the largest child so far in KiB.
+    """
+    started = time.monotonic()
+    done = subprocess.run(
+        [*COMMAND, "ab", str(suite_of(cases)), "-q", "--json", "--out-dir", str(folder() / "runs")],
+        stdout=subprocess.PIPE,
+        cwd=folder(),
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        check=True,
+    )
+    seconds = time.monotonic() - started
+    card = json.loads(done.stdout)
+    if card["pairing"]["valid_pairs"] != cases or card["aggregate_delta"] != 0:
+        raise RuntimeError("the benchmark measured something else than it says")
+    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+
+
+def alone(cases: int) -> tuple[float, int]:
+    """Like `run`, in a process of its own, so that its peak memory is its own."""
+    program = "from tests.bench import subject; print(*subject.run(int(__import__('sys').argv[1])))"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(cases)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    seconds, memory = done.stdout.split()
+    return float(seconds), int(memory)
