@@ -93,7 +93,7 @@ check: venv ## Format, lint, types, import contracts, schema drift, shell script
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(AO_EVAL) schema --check
+	$(AO_EVAL) schema --check schemas
 	@scripts/check-shell
 
 .PHONY: format

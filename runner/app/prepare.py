@@ -34,6 +34,8 @@ from runner.host.head import head
 from runner.host.locks import RunHome
 from runner.host.repository import repository_of
 from runner.host.rundir import check_out_dir
+from runner.host.staging import normalise
+from runner.host.survey import DIRECTORY_FLAGS
 from runner.host.workspace import stage_workspace
 from runner.model.container import ImageInfo
 from runner.model.leg import Degradation
@@ -262,6 +264,7 @@ class _Stager:
         agent, digest = self._agent()
         state = head(top, ignoring=self._ignored(top))
         relative = self._suite.parent.relative_to(top)
+        _make_folders(destination, relative)
         notes: tuple[str, ...] = ()
         if staged.skipped_link_count:
             count, first = staged.skipped_link_count, staged.skipped_links[0]
@@ -300,6 +303,24 @@ class _Stager:
         target.write_bytes(data)
         target.chmod(0o644)
         return folder, hashlib.sha256(data).hexdigest()
+
+
+def _make_folders(workspace: Path, relative: Path) -> None:
+    """Make the folder in which cases start: git lists none in which nothing else may be seen."""
+    missing = [
+        workspace / folder
+        for folder in (relative, *relative.parents)
+        if not (workspace / folder).is_dir()
+    ]
+    for folder in reversed(missing):
+        folder.mkdir()
+    # Making a folder changes the times of the one above it.
+    for folder in (*missing, missing[-1].parent) if missing else ():
+        descriptor = os.open(folder, DIRECTORY_FLAGS)
+        try:
+            normalise(descriptor, 0o755, case_user())
+        finally:
+            os.close(descriptor)
 
 
 def agent_archive() -> bytes:

@@ -170,83 +170,44 @@ def replace(place: Place, data: bytes, like: Held | None, *, step: Step, label: 
 
 
 @contextlib.contextmanager
-def locked(place: Place, like: Held | None, *, patience: float) -> Iterator[None]:
-    """Hold the lock file for the time of the block. It is the kernel's: it goes with the process.
+def locked(place: Place, *, patience: float) -> Iterator[None]:
+    """Hold the lock of a file's folder for the time of the block.
+
+    The folder itself is locked: a lock file could be removed while it is held, and then two
+    processes would hold two of them. The lock is the kernel's, it goes with the process.
 
     Args:
-        place: The lock file; made when missing, never removed.
-        like: Owner and mode of a new one.
+        place: A file of the folder.
         patience: Seconds to wait for another process.
 
     Raises:
-        HoldoutRefusal: It is held by another for longer, or cannot be opened.
+        HoldoutRefusal: It is held by another for longer, or there are no locks.
     """
     deadline = time.monotonic() + patience
-    descriptor = _open_lock(place, like)
+    while not _try(place):
+        if time.monotonic() >= deadline:
+            raise HoldoutRefusal(
+                f"another process has held the lock of its folder for {patience:g} s",
+                where=place.where,
+                remedy="wait for it, or end it, then repeat",
+            )
+        time.sleep(_POLL_SECONDS)
     try:
-        while not _try(descriptor, place):
-            if time.monotonic() >= deadline:
-                raise HoldoutRefusal(
-                    f"another process has held the lock for {patience:.0f} s",
-                    where=place.where,
-                    remedy="wait for it, or end it, then repeat",
-                )
-            time.sleep(_POLL_SECONDS)
-            # Somebody may have removed the file: then we would lock something nobody else sees.
-            if not _still_named(descriptor, place):
-                os.close(descriptor)
-                descriptor = -1
-                descriptor = _open_lock(place, like)
         yield
     finally:
-        if descriptor >= 0:
-            os.close(descriptor)
+        fcntl.flock(place.folder, fcntl.LOCK_UN)
 
 
-def _try(descriptor: int, place: Place) -> bool:
+def _try(place: Place) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(place.folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:
-        raise HoldoutRefusal(f"it cannot be locked ({_reason(error)})", where=place.where) from None
-    if _still_named(descriptor, place):
-        return True
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    return False
-
-
-def _open_lock(place: Place, like: Held | None) -> int:
-    flags = _READ | os.O_CREAT
-    try:
-        try:
-            descriptor = os.open(place.name, flags | os.O_EXCL, NEW_MODE, dir_fd=place.folder)
-        except FileExistsError:
-            descriptor = os.open(place.name, _READ, dir_fd=place.folder)
-            made = False
-        else:
-            made = True
-    except OSError as error:
         raise HoldoutRefusal(
-            f"the lock cannot be opened ({_reason(error)})", where=place.where
+            f"its folder cannot be locked ({_reason(error)})", where=place.where
         ) from None
-    try:
-        if made:
-            _dress(descriptor, like, place)
-        _require_plain(os.fstat(descriptor), place)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _still_named(descriptor: int, place: Place) -> bool:
-    try:
-        named = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
-    except OSError:
-        return False
-    held = os.fstat(descriptor)
-    return (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
+    return True
 
 
 def _dress(descriptor: int, like: Held | None, place: Place) -> None:

@@ -1,4 +1,4 @@
-"""The burn ledger as a local JSON file, its head beside it, and its lock.
+"""The burn ledger as a local JSON file, its head beside it, under the lock of its folder.
 
 `FILE` is replaced first, then `FILE.head`. So the head is never ahead of the file but after
 somebody removed burns, and one behind it only after a burn was interrupted; the next burn, whatever
@@ -122,8 +122,7 @@ def init(
         raise InputError("not an integer below 2^53", where="--budget")
     with at(path) as place:
         require_local(place.folder, place.where)
-        before = read(place)
-        with locked(place.beside(".lock"), before, patience=PATIENCE_SECONDS):
+        with locked(place, patience=PATIENCE_SECONDS):
             step("locked")
             before = read(place)
             ledger = _adopted(place, before, budget) if adopt else _fresh(place, before, budget)
@@ -161,9 +160,7 @@ def burn(
     """
     with at(path) as place:
         require_local(place.folder, place.where)
-        # Before the lock, so that a mistyped path leaves no lock file behind.
-        before = _present(place)
-        with locked(place.beside(".lock"), before, patience=PATIENCE_SECONDS):
+        with locked(place, patience=PATIENCE_SECONDS):
             step("locked")
             before = _present(place)
             ledger = read_ledger(before.data, place.where)

@@ -32,7 +32,8 @@ from runner.core.wire import (
 from runner.model.leg import Axis, CasePlan, Command, ContextRoot, LegPlan, Probe
 
 AGENT = Path(__file__).resolve().parents[2] / "runner" / "inside" / "agent.py"
-IMAGE = os.environ.get("AO_EVAL_LEG_IMAGE", "ao-eval-dev/leg:manual")
+IMAGE = ""
+"""Reference of the leg image; each test module sets it from the fixture `leg_image`."""
 CASE_UID = 65532
 ENV = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

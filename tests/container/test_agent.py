@@ -22,6 +22,7 @@ from runner.core.wire import (
     Hello,
     Limits,
 )
+from tests.container import agent_leg
 from tests.container.agent_leg import (
     AGENT,
     CASE_UID,
@@ -37,6 +38,11 @@ from tests.container.agent_leg import (
 )
 
 pytestmark = pytest.mark.container
+
+
+@pytest.fixture(autouse=True)
+def _image(leg_image: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_leg, "IMAGE", leg_image)
 
 
 def test_output_exit_code_and_digest_of_a_command_are_observed(tmp_path: Path) -> None:

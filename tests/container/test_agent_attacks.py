@@ -23,9 +23,9 @@ from runner.core.wire import (
     CaseStarted,
     Fatal,
 )
+from tests.container import agent_leg
 from tests.container.agent_leg import (
     AGENT,
-    IMAGE,
     Leg,
     case,
     command,
@@ -35,6 +35,11 @@ from tests.container.agent_leg import (
 )
 
 pytestmark = pytest.mark.container
+
+
+@pytest.fixture(autouse=True)
+def _image(leg_image: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_leg, "IMAGE", leg_image)
 
 
 def test_a_case_that_kills_everything_kills_only_itself(tmp_path: Path) -> None:
@@ -238,7 +243,7 @@ def test_the_agent_refuses_to_run_as_a_plain_process_and_kills_nothing() -> None
     ids=["no marker", "writable rootfs", "not PID 1", "agent not read-only"],
 )
 def test_the_agent_refuses_a_container_that_is_not_a_leg(
-    tmp_path: Path, change: dict[str, Any]
+    tmp_path: Path, leg_image: str, change: dict[str, Any]
 ) -> None:
     (tmp_path / "ao").mkdir()
     shutil.copy(AGENT, tmp_path / "ao")
@@ -252,7 +257,7 @@ def test_the_agent_refuses_a_container_that_is_not_a_leg(
         "Mounts": [mount],
     }
     config = {
-        "Image": IMAGE,
+        "Image": leg_image,
         "Entrypoint": ["python3", "-I", "-S", "-E", "-B", "/ao/agent.py"],
         "Env": change.get("Env", ["PATH=/usr/bin:/bin", "AO_AGENT_CONTAINER=1"]),
         "HostConfig": host,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.container import agent_leg
 from tests.container.agent_leg import (
     MIB,
     case,
@@ -17,6 +18,11 @@ from tests.container.agent_leg import (
 )
 
 pytestmark = pytest.mark.container
+
+
+@pytest.fixture(autouse=True)
+def _image(leg_image: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_leg, "IMAGE", leg_image)
 
 
 def test_a_timeout_kills_the_tree_and_the_next_case_runs(tmp_path: Path) -> None:
