@@ -246,13 +246,9 @@ class DockerEngine:
         """
         repository, _, tag = reference.rpartition(":")
         changes = [f'LABEL {name}="{value}"' for name, value in sorted(labels.items())]
-        with (
-            _translated("create_failed", "cannot import the root file system"),
-            open(archive, "rb") as data,  # noqa: PTH123
-        ):
-            self._client.import_image_from_stream(
-                data, repository=repository, tag=tag, changes=changes
-            )
+        with _translated("create_failed", "cannot import the root file system"):
+            # By path: the SDK's streaming import breaks on files that can be rewound.
+            self._client.import_image(archive, repository=repository, tag=tag, changes=changes)
         return self._built(reference)
 
     def build(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.container.projects import (
+    HELPFUL,
     NEEDS_HINT,
     WAITING,
     Project,
@@ -62,15 +67,37 @@ def test_an_unsafe_root_degrades_its_leg_and_is_a_violation(
     assert "learnings/" in result.card["integrity"]["problems"][0]
 
 
+GROW = """
+import sys, time
+with open(sys.argv[1], "ab", buffering=0) as file:
+    while True:
+        file.write(b"x")
+        time.sleep(0.0001)
+"""
+
+
+@contextlib.contextmanager
+def _growing(path: Path) -> Iterator[None]:
+    """Another process writes to a file all the time."""
+    with subprocess.Popen([sys.executable, "-c", GROW, str(path)]) as writer:
+        try:
+            size = path.stat().st_size
+            while path.stat().st_size == size:
+                time.sleep(0.01)
+            yield
+        finally:
+            writer.kill()
+
+
 @pytest.mark.parametrize("detail", ["missing", "unreadable"])
-def test_a_root_that_is_not_there_or_cannot_be_read_degrades_its_leg(
+def test_a_root_that_is_not_there_or_does_not_hold_still_degrades_its_leg(
     project: Project, detail: str
 ) -> None:
-    path = project.suite(*_cases(), on=None)
-    if detail == "unreadable":  # a link to itself: no permission bit stops root
-        project.root("on").parent.mkdir()
-        project.root("on").symlink_to("agents")
-    result = project.ao_eval("ab", path)
+    path = project.suite(*_cases(), on=None if detail == "missing" else HELPFUL)
+    with contextlib.ExitStack() as stack:
+        if detail == "unreadable":
+            stack.enter_context(_growing(project.root("on") / "learnings" / "hint.md"))
+        result = project.ao_eval("ab", path)
 
     assert result.code == 4, result.stderr
     assert_no_claim(result, IDS)

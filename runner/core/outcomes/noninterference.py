@@ -23,6 +23,7 @@ T = TypeVar("T")
 ROUNDS: Final = 2
 _DIGITS: Final = "0123456789"
 _LOWER: Final = "abcdefghijklmnopqrstuvwxyz"
+_PUNCTUATION: Final = "!#%&*,-./:;?@_~"
 _WIDE: Final = "éßжшλçñøאبणค東京語あア한글"
 
 
@@ -63,7 +64,7 @@ def scrambled(compile_input: CompileInput, randomness: Randomness) -> CompileInp
     """The input with every value that is not allow-listed replaced by another of its shape.
 
     Shape: types, lengths of lists and objects, and for text its length and the kind of each
-    character. Every replacement differs from the original.
+    character. Every character but white space is replaced by another one.
     """
     task = compile_input.task
     stats = task.stats
@@ -106,29 +107,33 @@ def _other(value: Any, randomness: Randomness) -> Any:
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
-        return int(_other_text(str(value), randomness))
+        return int(_other_number(str(value), randomness))
     if isinstance(value, Decimal):
-        return Decimal(_other_text(str(value), randomness))
+        return Decimal(_other_number(str(value), randomness))
     if isinstance(value, str):
-        return _other_text(value, randomness)
+        return "".join(_other_char(char, randomness) for char in value)
     return value
 
 
-def _other_text(text: str, randomness: Randomness) -> str:
-    """Every letter and digit replaced by another one; signs, points and the rest stay."""
-    # The exponent of a number is kept: its digits bound how much memory the number takes.
-    mantissa, mark, exponent = text.partition("E") if text[:1] in "-0123456789" else (text, "", "")
-    return "".join(_other_char(char, randomness) for char in mantissa) + mark + exponent
+def _other_number(text: str, randomness: Randomness) -> str:
+    # The exponent stays: it bounds how much memory the number takes.
+    mantissa, mark, exponent = text.partition("E")
+    return (
+        "".join(_other_char(char, randomness) if char.isdigit() else char for char in mantissa)
+        + mark
+        + exponent
+    )
 
 
 def _other_char(char: str, randomness: Randomness) -> str:
     kind = unicodedata.category(char)
     if kind == "Nd":
         pool = _DIGITS
-    elif not kind.startswith(("L", "M", "S")) or char in "+<=>|^~`$":
+    elif char.isspace():
         return char
-    elif char.isascii():
-        pool = _LOWER.upper() if char.isupper() else _LOWER
+    elif kind.startswith("P") or char.isascii():
+        pool = _PUNCTUATION if not char.isalpha() else _LOWER
+        pool = pool.upper() if char.isupper() else pool
     else:
         pool = _WIDE
     return randomness.choice([other for other in pool if other != char])

@@ -17,10 +17,10 @@ COMPLETE_FROM = STEPS.index("head_renamed")
 REPAIR = tuple(
     f"repair_head_{name}" for name in ("temporary", "written", "synced", "renamed", "durable")
 )
-INIT_STEPS = ("locked",) + tuple(
-    f"{label}_{name}"
-    for label in ("head", "ledger")
-    for name in ("temporary", "written", "synced", "renamed", "durable")
+INIT_STEPS = (
+    "locked",
+    *(name.removeprefix("repair_") for name in REPAIR),
+    *(name.replace("repair_head", "ledger") for name in REPAIR),
 )
 
 

@@ -17,7 +17,7 @@ from runner.model.burn import BurnHead
 from tests.unit.ledger.burns import NOW, asked, contents, ledger, sha
 
 
-def edit(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     document = json.loads(path.read_bytes())
     change(document)
     path.write_text(json.dumps(document))
@@ -116,7 +116,7 @@ def _drop_last(document: dict[str, Any]) -> None:
     document["chain"]["links"].pop()
 
 
-DAMAGE: dict[str, bytes | Callable[[dict[str, Any]], None]] = {
+DAMAGE: dict[str, bytes | Callable[[dict[str, Any]], object]] = {
     "empty": b"",
     "blank": b" \n",
     "truncated": b'{"budget": 3, "records": [',

@@ -58,13 +58,13 @@ def test_fifty_processes_with_one_run_burn_once(tmp_path: Path) -> None:
     path = ledger(tmp_path, BUDGET)
     codes, heads = race(path, ["run-1"] * PROCESSES)
     assert codes == [0] * PROCESSES
-    assert len(set(head.sha256 for head in heads)) == 1
+    assert len({head.sha256 for head in heads}) == 1
     assert verify(path).head.count == 1
 
 
 def test_readers_never_mistake_a_writer_for_a_thief(tmp_path: Path) -> None:
     path = ledger(tmp_path, 0)
-    writer = FORK.Process(target=many_burns, args=(path, 200))
+    writer = FORK.Process(target=many_burns, args=(path, 60))
     writer.start()
     looks = 0
     while writer.is_alive():
@@ -72,8 +72,8 @@ def test_readers_never_mistake_a_writer_for_a_thief(tmp_path: Path) -> None:
         looks += 1
     writer.join()
     assert writer.exitcode == 0
-    assert looks > 20
-    assert verify(path).head.count == 200
+    assert looks > 5
+    assert verify(path).head.count == 60
 
 
 def many_burns(path: Path, count: int) -> None:
