@@ -29,7 +29,7 @@ class BlobStore(Protocol):
     """Where outputs are kept as evidence."""
 
     def put(self, leg: str, case_id: str, name: str, data: bytes) -> str:
-        """Store bytes, return their path below the evidence directory."""
+        """Store bytes, return their path below the evidence directory. Called by several legs."""
 
 
 class Collector:

@@ -51,12 +51,7 @@ class Evidence:
 
     def put(self, leg: str, case_id: str, name: str, data: bytes) -> str:
         """Store an output; its path below the directory."""
-        relative = f"legs/{leg}/cases/{case_id}/{name}"
-        with self._directory.open_blob(relative) as blob:
-            view = memoryview(data)
-            while view:
-                view = view[blob.write(view) :]
-        return relative
+        return self._directory.write_blob(("legs", leg, "cases", case_id, name), data)
 
     def head(self, relative: str, size: int) -> bytes:
         """Leading bytes of a stored output."""

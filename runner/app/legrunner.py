@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import structlog
-
 from runner.app.collect import BlobStore, Collector
 from runner.app.session import Readback, Session
 from runner.app.workspace import Workspace, make_workspace
@@ -32,13 +30,12 @@ from runner.core.wire import (
 )
 from runner.errors import EngineFailure, ProtocolViolation
 from runner.host.absence import reaches
+from runner.logs import log
 from runner.model.leg import CasePlan, Degradation, DegradedReason, LegPlan
 from runner.model.observation import InsideEnd, InsideReport
 from runner.model.record import CaseResult
 from runner.model.suite import SuiteFile
 from runner.report.progress import Listener
-
-log = structlog.get_logger()
 
 _GRACE_SECONDS = 5.0
 _MOST_DIAGNOSTICS = 4096

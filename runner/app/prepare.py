@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
 from runner.app.images import require
 from runner.app.live import LiveWatch
 from runner.app.request import RunRequest
@@ -37,12 +35,11 @@ from runner.host.rundir import check_out_dir
 from runner.host.staging import normalise
 from runner.host.survey import DIRECTORY_FLAGS
 from runner.host.workspace import stage_workspace
+from runner.logs import log
 from runner.model.container import ImageInfo
 from runner.model.leg import Degradation
 from runner.model.record import GitRef
 from runner.model.suite import SuiteFile
-
-log = structlog.get_logger()
 
 UNPRIVILEGED = 65532
 """Case user when the invoker is root."""
@@ -165,7 +162,7 @@ def prepared(
         finally:
             session.clean()
             for left in _remove(home, keep=bool(session.kept)):
-                log.error("left behind on disk", path=left, remedy="run `ao-eval reap`")
+                log.warning("left behind on disk", path=left, remedy="run `ao-eval reap`")
 
 
 def _remove(home: RunHome, *, keep: bool) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from runner import __version__
 from runner.app import clock, legs
@@ -19,7 +19,7 @@ from runner.app.request import RunRequest
 from runner.app.roots import default_root, helpful_in_off
 from runner.app.suites import find_suites, load_suite
 from runner.core import liveproof
-from runner.core.canon import canonical, digest, document
+from runner.core.canon import digest
 from runner.core.degrade import degrade_record
 from runner.core.exitcode import Wanted, highest, of_scorecard
 from runner.core.pair import Excerpt, leg_summary, paired_cases, pairing
@@ -50,6 +50,7 @@ class Compared:
     """One suite's comparison and where its evidence lies."""
 
     scorecard: ContextScorecard
+    canonical: bytes
     directory: Path
 
 
@@ -89,11 +90,10 @@ def run_ab(request: RunRequest, listener: Listener) -> Comparison:
         valid=request.gates.require_valid,
         passing=request.gates.require_pass,
     )
-    cards = [document(result.scorecard) for result in results]
-    text = canonical(cards[0] if len(cards) == 1 else {"runs": cards}).decode()
+    cards = [result.canonical.decode().rstrip("\n") for result in results]
     return Comparison(
         results=results,
-        document=text.rstrip("\n"),
+        document=cards[0] if len(cards) == 1 else f'{{"runs":[{",".join(cards)}]}}',
         exit_code=highest([of_scorecard(result.scorecard, wanted) for result in results]),
     )
 
@@ -154,10 +154,10 @@ def _compare(request: RunRequest, bench: Bench, suite_path: Path, listener: List
             finished = _Finished(request, ready, run_id, off, on, live, evidence)
             records = _records(finished)
             scorecard = _scorecard(finished, records)
-            _write(finished, scorecard, records)
+            written = _write(finished, scorecard, records)
             directory = evidence.finish()
-    _copies(request, scorecard, records)
-    return Compared(scorecard, directory)
+    _copies(request, written)
+    return Compared(scorecard, written.scorecard, directory)
 
 
 def default_run_id(suite_id: str) -> str:
@@ -295,29 +295,45 @@ def _equal_hooks(hooks: HooksEvidence) -> bool:
     return all(item == legs_seen[0] for item in legs_seen)
 
 
-def _write(finished: _Finished, scorecard: ContextScorecard, records: Sequence[RunRecord]) -> None:
+class _Written(NamedTuple):
+    """Canonical bytes of what was written: the scorecard, and the record of each variant."""
+
+    scorecard: bytes
+    records: dict[str, bytes]
+
+
+def _write(
+    finished: _Finished, scorecard: ContextScorecard, records: Sequence[RunRecord]
+) -> _Written:
     from runner.report.html import render_html
     from runner.report.junit import render_junit
     from runner.report.markdown import render_summary
 
     evidence = finished.evidence
     legs.write_evidence(
-        evidence, finished.ready, finished.outcomes, finished.live, scorecard.integrity.problems
+        evidence,
+        finished.ready,
+        finished.outcomes,
+        finished.live,
+        scorecard.integrity.problems,
     )
-    for record in records:
-        evidence.write("eval-run.v1", f"legs/{record.leg}/record.json", record)
-    evidence.write("context-scorecard.v1", "scorecard.json", scorecard)
+    written = {
+        record.variant: evidence.write("eval-run.v1", f"legs/{record.leg}/record.json", record)
+        for record in records
+    }
+    card = evidence.write("context-scorecard.v1", "scorecard.json", scorecard)
     evidence.write_text("report.html", render_html(scorecard))
     evidence.write_text("junit.xml", render_junit(scorecard))
     evidence.write_text("summary.md", render_summary(scorecard))
+    return _Written(card, written)
 
 
-def _copies(request: RunRequest, scorecard: ContextScorecard, records: Sequence[RunRecord]) -> None:
+def _copies(request: RunRequest, written: _Written) -> None:
     """Copies under the names that the format's first command used."""
     if request.delta_out is not None:
-        write_atomic(request.delta_out, canonical(document(scorecard)))
+        write_atomic(request.delta_out, written.scorecard)
     if request.out is not None:
-        for record in records:
-            side = record.variant.replace("_", "-")
+        for variant, data in written.records.items():
+            side = variant.replace("_", "-")
             path = request.out.with_name(f"{request.out.stem}-{side}{request.out.suffix}")
-            write_atomic(path, canonical(document(record)))
+            write_atomic(path, data)

@@ -9,16 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import structlog
 import tenacity
 
 from runner.core.confine import LABEL, Resources
 from runner.errors import EngineFailure
+from runner.logs import log
 from runner.model.container import Difference, ImageInfo
 from runner.model.leg import ContextRoot
 from runner.ports import Engine
-
-log = structlog.get_logger()
 
 WorkspaceMode = Literal["overlay", "copy"]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 import click
 
 from runner import settings
+from runner.logs import log
 from runner.report.progress import Listener, Progress, Quiet
 
 if TYPE_CHECKING:
@@ -39,9 +40,7 @@ class Screen:
     """
 
     def __init__(self, *, quiet: bool, verbose: int) -> None:
-        from runner import logs
-
-        logs.configure(verbose=verbose, color=wants_color(sys.stderr))
+        log.configure(verbose=verbose, color=wants_color(sys.stderr))
         self._progress: Progress | Quiet = (
             Quiet() if quiet else Progress(sys.stderr, color=wants_color(sys.stderr))
         )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import functools
+import inspect
+import itertools
 import json
+import textwrap
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,12 +53,47 @@ def generate(contract: Contract) -> str:
     schema = contract.model.model_json_schema(
         mode="validation" if contract.reads else "serialization"
     )
+    _describe(schema, contract.model)
+    for name, definition in schema.get("$defs", {}).items():
+        if name in _models():
+            _describe(definition, _models()[name])
     document = {
         "$schema": DIALECT,
         "$id": f"urn:ao-eval:schema:{contract.name}",
         **_without_discriminators(schema),
     }
     return json.dumps(document, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+@functools.cache
+def _models() -> dict[str, type[Value]]:
+    """Every model by name, as `$defs` names them."""
+    found: dict[str, type[Value]] = {}
+    pending: list[type[Value]] = [Value]
+    while pending:
+        model = pending.pop()
+        found[model.__name__] = model
+        pending += model.__subclasses__()
+    return found
+
+
+def _describe(definition: dict[str, Any], model: type[Value]) -> None:
+    """Add the string below each field of a model as the description of its property."""
+    for base in reversed(model.__mro__):
+        if not issubclass(base, Value) or base is Value:
+            continue
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        body = getattr(tree, "body", [])
+        for field, below in itertools.pairwise(body):
+            match field, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    if name in definition.get("properties", {}):
+                        definition["properties"][name]["description"] = inspect.cleandoc(text)
+                case _:
+                    pass
 
 
 def _without_discriminators(node: Any) -> Any:

@@ -51,6 +51,8 @@ def shown(value: object, limit: int = 80) -> str:
 def printable(text: str, limit: int = 80) -> str:
     """The text on one line, shortened, everything that a terminal could act on escaped."""
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    if cut.isprintable():
+        return cut
     return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in cut)
 
 

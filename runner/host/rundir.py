@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import BinaryIO, Final, Self
+from typing import Final, Self
 
 from runner.errors import InputError, PrerequisiteError
 from runner.host.absence import reaches
-from runner.host.atomic import sync_directory, write_new
+from runner.host.atomic import sync_directory, write_all, write_new
 from runner.host.removal import remove
 from runner.model.tree import path_text
 
@@ -143,26 +143,48 @@ class RunDirectory:
             os.close(folder)
         return target
 
-    def open_blob(self, relative: str) -> BinaryIO:
-        """Open a new file for output bytes; the caller writes and closes it.
+    def write_blob(self, parts: tuple[str, ...], data: bytes) -> str:
+        """Write output bytes to a new file; safe to call from several threads.
+
+        Not synced: there may be thousands, and a blob that a power cut emptied does not match the
+        digest that its document states.
 
         Args:
-            relative: As in `write_json`.
+            parts: Path components below the directory.
+            data: All of the bytes.
+
+        Returns:
+            The path below the directory, `/` between components.
 
         Raises:
             InputError: The path is unsafe or taken.
-            PrerequisiteError: It cannot be made.
+            PrerequisiteError: It cannot be written.
         """
-        target = self._place(relative)
+        relative = "/".join(safe_name(part) for part in parts)
+        path = f"{self.path}/{relative}"
         try:
-            return target.open("xb", buffering=0)
+            descriptor = self._create(path)
+            try:
+                write_all(descriptor, data)
+            finally:
+                os.close(descriptor)
         except FileExistsError as error:
             raise InputError("is written twice", where=relative) from error
         except OSError as error:
-            raise _cannot_write(target, error) from error
+            raise _cannot_write(Path(path), error) from error
+        return relative
+
+    @staticmethod
+    def _create(path: str) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            return os.open(path, flags, 0o644)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            return os.open(path, flags, 0o644)
 
     def finalize(self) -> Path:
-        """Make everything durable and give the directory its name.
+        """Give the directory its name, durably; its documents were synced when written.
 
         Returns:
             The final path.
@@ -172,11 +194,7 @@ class RunDirectory:
             PrerequisiteError: It cannot be renamed or synced.
         """
         try:
-            for folder, _, files, descriptor in os.fwalk(self.path, topdown=False):
-                for name in files:
-                    with open(os.path.join(folder, name), "rb") as file:
-                        os.fsync(file.fileno())
-                os.fsync(descriptor)
+            sync_directory(self.path)
             self._refuse_existing()
             # rename(2) replaces an empty directory only; one with content fails with ENOTEMPTY.
             os.rename(self.path, self.final)

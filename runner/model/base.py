@@ -10,11 +10,13 @@ T = TypeVar("T")
 
 
 class Value(BaseModel):
-    """A frozen value: strict scalars, unknown fields refused, written and read again unchanged."""
+    """A frozen value: strict scalars, unknown fields refused, written and read again unchanged.
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True
-    )
+    A string below a field describes it; `contracts.registry` puts it into the schema. Pydantic
+    could do that itself, but would read the sources at every start.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 # Lists of JSON become tuples: frozen, yet accepted from a parsed document.

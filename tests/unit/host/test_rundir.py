@@ -17,8 +17,8 @@ from tests.unit.host.worlds import as_nobody, fill, names_below, open_folder
 def test_nothing_has_its_name_before_it_is_complete(tmp_path: Path) -> None:
     with RunDirectory(tmp_path / "runs", "one") as run:
         run.write_json("legs/off/record.json", b"{}")
-        with run.open_blob("legs/off/cases/a/stdout") as blob:
-            blob.write(b"bytes")
+        written = run.write_blob(("legs", "off", "cases", "a", "stdout"), b"bytes")
+        assert written == "legs/off/cases/a/stdout"
         assert not (tmp_path / "runs" / "one").exists()
         final = run.finalize()
     assert final == tmp_path / "runs" / "one"
@@ -89,7 +89,7 @@ def test_paths_out_of_the_directory_are_refused(tmp_path: Path, path: str) -> No
         with pytest.raises(InputError):
             run.write_json(path, b"{}")
         with pytest.raises(InputError):
-            run.open_blob(path)
+            run.write_blob(tuple(path.split("/")), b"")
 
 
 def test_a_document_is_written_once(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_document_is_written_once(tmp_path: Path) -> None:
         with pytest.raises(InputError):
             run.write_json("a.json", b"2")
         with pytest.raises(InputError):
-            run.open_blob("a.json")
+            run.write_blob(("a.json",), b"")
 
 
 def test_an_out_dir_that_cannot_be_written_is_one_clear_line() -> None:
