@@ -19,6 +19,12 @@ PYTEST_ARGS ?=
 # More arguments for `ao-eval ab`.
 AB_ARGS ?=
 
+# More arguments for `make test-matrix`: --engine trixie, --runtime runsc, --keep, pytest's own.
+MATRIX_ARGS ?=
+
+# Which images `make images` builds: leg, outcomes; empty for both.
+IMAGES ?=
+
 export BASE_IMAGE
 # Its helper container comes from a registry, which need not be reachable; our tests clean up.
 export TESTCONTAINERS_RYUK_DISABLED := true
@@ -48,12 +54,13 @@ image-tools:
 	@scripts/ensure-image-tools
 
 .PHONY: images
-images: venv engine image-tools ## The leg image (BASE_IMAGE=... to build on an image of yours)
-	@$(AO_EVAL) images build $(if $(BASE_IMAGE),--base-image '$(BASE_IMAGE)')
+images: venv engine image-tools ## Both images (BASE_IMAGE=... to build on an image of yours)
+	@$(AO_EVAL) images build $(IMAGES) $(if $(BASE_IMAGE),--base-image '$(BASE_IMAGE)')
 
 # --- the main job
 
 .PHONY: eval-ab
+eval-ab: IMAGES := leg
 eval-ab: venv engine images ## Evaluate the bundled suites without and with context (SUITES=...)
 	@$(AO_EVAL) ab $(SUITES) $(AB_ARGS)
 
@@ -76,12 +83,12 @@ test-slow: MARKS := slow and not matrix and not bench
 test-slow: test ## Slow tests
 
 .PHONY: test-matrix
-test-matrix: MARKS := matrix
-test-matrix: test ## Tests on other engines and runtimes
+test-matrix: venv ## Container tests on Docker 20.10 and 26.1, with runc and with gVisor; needs root
+	@$(BIN)/python -m tests.matrix $(MATRIX_ARGS)
 
 .PHONY: bench
 bench: venv engine images ## Measure: ratios to bare host loops and to two docker runs
-	$(PYTEST) -m bench -s $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.bench $(BENCH_ARGS)
 
 .PHONY: coverage
 coverage: venv ## Coverage of the tests that need no engine

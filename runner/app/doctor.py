@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from runner.app.images import leg_reference
+from runner.app.images import base_image, leg_reference
 from runner.app.request import Surroundings
 from runner.app.workspace import choose_mode
 from runner.engine.docker_engine import DockerEngine
@@ -69,7 +69,7 @@ def _checks(surroundings: Surroundings) -> Iterator[Check]:
     )
     mode = choose_mode(base, filesystem_type(base), info, None, local=engine.endpoint.local)
     yield Check("workspace", "ok", mode)
-    reference = leg_reference()
+    reference = leg_reference(base_image(surroundings.environment))
     try:
         image = engine.image(reference)
     except AoEvalError as error:

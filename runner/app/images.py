@@ -6,7 +6,7 @@ import hashlib
 import platform
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -34,18 +34,18 @@ class Built(NamedTuple):
     fresh: bool
 
 
-def recipe() -> Path:
-    """Folder with the recipe of the leg image, of the package or of the checkout."""
-    packaged = resources.files("runner").joinpath("images", "leg")
+def image_recipe(name: str) -> Path:
+    """Folder with the recipe of an image, of the package or of the checkout."""
+    packaged = resources.files("runner").joinpath("images", name)
     if isinstance(packaged, Path) and packaged.is_dir():
         return packaged
-    return Path(__file__).parents[2] / "images" / "leg"
+    return Path(__file__).parents[2] / "images" / name
 
 
 def leg_reference(base_image: str | None = None) -> str:
     """Tag of the leg image of this version: a digest of its recipe, architecture and base."""
     digest = hashlib.sha256(f"{platform.machine()}\0{base_image or ''}\0".encode())
-    for path in sorted(recipe().iterdir()):
+    for path in sorted(image_recipe("leg").iterdir()):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         digest.update(f"{path.name}\0{content}\0".encode())
     return f"{REPOSITORY}:{digest.hexdigest()[:_HASHED]}"
@@ -71,7 +71,13 @@ def build(engine: DockerEngine, base_image: str | None, say: Callable[[str], Non
         say(f"building {reference} on {base_image}")
         arguments = {"BASE_IMAGE": base_image}
         try:
-            built = engine.build(str(recipe()), reference, arguments=arguments, labels=labels)
+            built = engine.build(
+                str(image_recipe("leg")),
+                reference,
+                arguments=arguments,
+                labels=labels,
+                network=True,
+            )
         except EngineFailure as error:
             raise PrerequisiteError(error.summary, where=f"base image {base_image}") from error
     else:
@@ -85,7 +91,7 @@ def build(engine: DockerEngine, base_image: str | None, say: Callable[[str], Non
 
 
 def _make_rootfs(archive: Path, say: Callable[[str], None]) -> None:
-    script = recipe() / "make-rootfs"
+    script = image_recipe("leg") / "make-rootfs"
     tail: list[str] = []
     with subprocess.Popen(
         ["bash", str(script), str(archive)],
@@ -110,15 +116,29 @@ def _lines(stream: Iterator[str]) -> Iterator[str]:
     return (line.rstrip() for line in stream if line.strip())
 
 
-def require(engine: DockerEngine, reference: str | None) -> ImageInfo:
+BASE_VARIABLES = ("AO_EVAL_BASE_IMAGE", "BASE_IMAGE")
+"""Variables that name the base image, for building and for finding what was built."""
+
+
+def base_image(environment: Mapping[str, str]) -> str | None:
+    """Base image that the environment names; None for a root file system made here."""
+    return next((environment[name] for name in BASE_VARIABLES if environment.get(name)), None)
+
+
+def require(engine: DockerEngine, reference: str | None, base: str | None) -> ImageInfo:
     """The image that legs will run.
+
+    Args:
+        engine: The engine.
+        reference: What the user named; None for the leg image of this version.
+        base: Image that the leg image was built on; None for a root file system made here.
 
     Raises:
         PrerequisiteError: It is not present; it is never pulled.
     """
-    wanted = reference or leg_reference()
+    wanted = reference or leg_reference(base)
     image = engine.image(wanted)
     if image is None:
-        remedy = "run `ao-eval images build`" if reference is None else "pull or build it first"
+        remedy = "pull or build it first" if reference else "run `ao-eval images build`"
         raise PrerequisiteError("image is not present", where=wanted, remedy=remedy)
     return image

@@ -146,11 +146,17 @@ class LegRunner:
     def _run_containers(self) -> None:
         remaining = runnable(self._plan)
         while remaining:
+            self._go_on()
             before = len(self._results)
             bye = self._run_container(self._plan.model_copy(update={"cases": remaining}))
             remaining = tuple(case for case in remaining if case.index not in self._results)
             if bye.reason != "done" and len(self._results) == before:
                 raise _Stopped(insufficient("protocol_violation"))
+
+    def _go_on(self) -> None:
+        """An interruption kills the containers it knows of; what starts later must not."""
+        if self._session.cancelled.is_set():
+            raise _Stopped(insufficient("interrupted"))
 
     def _run_container(self, plan: LegPlan) -> Bye:
         """Create, read back, compare, start, stream; gone when this returns."""
@@ -249,6 +255,7 @@ class LegRunner:
         try:
             begun = time.monotonic()
             session.engine.start(container_id)
+            self._go_on()
             self._outcome.timings.start += time.monotonic() - begun
             attachment.send(line)
             for stream, data in attachment.chunks(self._deadline):

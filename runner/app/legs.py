@@ -64,14 +64,15 @@ def run(
     An interruption kills the containers of all legs, waits for their threads and is raised on.
     """
     session = prepared.session
+    prepared.watch.start_control(prepared.decoy_places)
     started = clock.now()
     runners = [
         LegRunner(session, prepared.suite, item, blobs, listener, root=_staged(prepared, item))
         for item in plans
     ]
     with ThreadPoolExecutor(max_workers=len(runners), thread_name_prefix="leg") as pool:
-        futures = [pool.submit(runner.run) for runner in runners]
         try:
+            futures = [pool.submit(runner.run) for runner in runners]
             _import_writers()
             wait(futures, return_when=FIRST_EXCEPTION)
             outcomes = [future.result() for future in futures]
@@ -156,11 +157,12 @@ def live_state(prepared: Prepared, t0: str) -> LiveStateEvidence:
         t0: When the first leg was begun.
     """
     session = prepared.session
-    proof = prepared.watch.end(
+    return prepared.watch.end(
         mounts_checked=sum(len(item.mounts) for item in session.readbacks),
         reaching=tuple(session.reaching),
+        legs=frozenset(session.created),
+        t0=t0,
     )
-    return LiveStateEvidence(schema_version=1, proof=proof, t0=t0, t1=clock.now())
 
 
 def write_evidence(

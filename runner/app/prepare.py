@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.resources
-import io
 import os
 import secrets
 import time
-import zipfile
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.app.images import require
+from runner.app.images import base_image, require
 from runner.app.live import LiveWatch
 from runner.app.request import RunRequest
 from runner.app.roots import RootOfLeg, default_root, stage_root
 from runner.app.session import Session, Stage
 from runner.app.suites import load_suite
+from runner.app.undisturbed import undisturbed
 from runner.app.workspace import choose_mode
 from runner.core import hookenv
 from runner.core.confine import LABEL, WORKSPACE
@@ -27,6 +24,8 @@ from runner.core.plan import check_only, suppression
 from runner.core.score import suite_warnings
 from runner.engine.docker_engine import DockerEngine
 from runner.errors import InputError, PrerequisiteError
+from runner.host.agentfiles import stage_agent
+from runner.host.caseuser import case_user
 from runner.host.filesystem import filesystem_type
 from runner.host.head import head
 from runner.host.locks import RunHome
@@ -40,9 +39,6 @@ from runner.model.container import ImageInfo
 from runner.model.leg import Degradation
 from runner.model.record import GitRef
 from runner.model.suite import SuiteFile
-
-UNPRIVILEGED = 65532
-"""Case user when the invoker is root."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +63,7 @@ class Prepared:
         git: Commit of the suite's repository.
         warnings: What is worth knowing.
         staging_ms: Time spent staging.
+        decoy_places: Folders in which the live proof may plant mutations, best first.
     """
 
     suite: SuiteFile
@@ -78,6 +75,7 @@ class Prepared:
     git: GitRef
     warnings: tuple[str, ...]
     staging_ms: int
+    decoy_places: tuple[Path, ...]
 
 
 def open_bench(request: RunRequest) -> Bench:
@@ -100,7 +98,7 @@ def open_bench(request: RunRequest) -> Bench:
             where=engine.endpoint.url,
             remedy="use an engine on this machine",
         )
-    image = require(engine, request.sandbox.image)
+    image = require(engine, request.sandbox.image, base_image(request.surroundings.environment))
     if image.volumes:
         raise InputError(
             f"declares volumes ({', '.join(image.volumes)}), which would be writable",
@@ -136,10 +134,15 @@ def prepared(
         image=dict(entry.partition("=")[::2] for entry in bench.image.env),
         suite_path=suite.path,
     )
-    watch = LiveWatch.begin(suite_path, surroundings, request.live)
-    check_out_dir(request.out_dir, watch.paths)
-    begun = time.monotonic()
-    with RunHome.create(surroundings.staging_base) as home:
+    with (
+        LiveWatch.begin(suite_path, surroundings, request.live) as watch,
+        ExitStack() as clean_up,
+    ):
+        check_out_dir(request.out_dir, watch.paths)
+        begun = time.monotonic()
+        home = RunHome.create(surroundings.staging_base)
+        clean_up.callback(_remove, home)
+        clean_up.callback(watch.end_control)
         stager = _Stager(request, watch, home.path, suite_path)
         roots = {
             variant: stager.root(variant, path or default_root(suite_path, variant))
@@ -147,6 +150,7 @@ def prepared(
         }
         stage, git, notes = stager.workspace(roots)
         session = _session(request, bench, home, stage, watch)
+        clean_up.callback(session.clean)
         try:
             yield Prepared(
                 suite=suite,
@@ -158,16 +162,20 @@ def prepared(
                 git=git,
                 warnings=(*suite_warnings(suite.suite), *notes),
                 staging_ms=int((time.monotonic() - begun) * 1000),
+                decoy_places=(home.path, request.out_dir),
             )
         finally:
-            session.clean()
-            for left in _remove(home, keep=bool(session.kept)):
-                log.warning("left behind on disk", path=left, remedy="run `ao-eval reap`")
+            with undisturbed():
+                if session.kept:
+                    # A kept container shows what was staged: all of it waits for the reaper.
+                    clean_up.pop_all()
+                    session.clean()
+                clean_up.close()
 
 
-def _remove(home: RunHome, *, keep: bool) -> tuple[str, ...]:
-    """Remove what was staged, unless a kept container still shows it."""
-    return () if keep else home.close()
+def _remove(home: RunHome) -> None:
+    for left in home.close():
+        log.warning("left behind on disk", path=left, remedy="run `ao-eval reap`")
 
 
 def _session(
@@ -204,13 +212,6 @@ def _session(
         },
         keep_seconds=request.keep_seconds,
     )
-
-
-def case_user() -> tuple[int, int]:
-    """The invoker, or an unprivileged number when the invoker is root."""
-    if os.geteuid() == 0:
-        return UNPRIVILEGED, UNPRIVILEGED
-    return os.geteuid(), os.getegid()
 
 
 class _Stager:
@@ -258,7 +259,8 @@ class _Stager:
             with_git=options.with_git,
             forbidden=self._watch.nodes(),
         )
-        agent, digest = self._agent()
+        agent = self._place()
+        agent_sha256 = stage_agent(agent)
         state = head(top, ignoring=self._ignored(top))
         relative = self._suite.parent.relative_to(top)
         _make_folders(destination, relative)
@@ -271,7 +273,7 @@ class _Stager:
         stage = Stage(
             home=self._home,
             agent=agent,
-            agent_sha256=digest,
+            agent_sha256=agent_sha256,
             workspace=destination,
             workspace_sha256=staged.sha256,
             suite_dir=str(Path(WORKSPACE) / relative),
@@ -291,16 +293,6 @@ class _Stager:
         out = Path(os.path.realpath(self._request.out_dir))
         return [os.fsencode(out.relative_to(top))] if out.is_relative_to(top) else []
 
-    def _agent(self) -> tuple[Path, str]:
-        """The agent as a zip application in a folder of its own, the same bytes every time."""
-        folder = self._place()
-        folder.mkdir(mode=0o755)
-        data = agent_archive()
-        target = folder / "agent.pyz"
-        target.write_bytes(data)
-        target.chmod(0o644)
-        return folder, hashlib.sha256(data).hexdigest()
-
 
 def _make_folders(workspace: Path, relative: Path) -> None:
     """Make the folder in which cases start: git lists none in which nothing else may be seen."""
@@ -318,12 +310,3 @@ def _make_folders(workspace: Path, relative: Path) -> None:
             normalise(descriptor, 0o755, case_user())
         finally:
             os.close(descriptor)
-
-
-def agent_archive() -> bytes:
-    """The agent as the bytes that enter every leg."""
-    source = importlib.resources.files("runner").joinpath("inside", "agent.py").read_bytes()
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo("__main__.py", date_time=(1980, 1, 1, 0, 0, 0)), source)
-    return buffer.getvalue()

@@ -70,10 +70,12 @@ class LiveOptions:
     Attributes:
         extra: Roots of `--live-agents-dir`.
         strict: A change of the home directory's root is fatal too.
+        allow_external: A change that is positively an outsider's is not fatal.
     """
 
     extra: tuple[Path, ...] = ()
     strict: bool = False
+    allow_external: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

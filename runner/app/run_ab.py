@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Sequence
@@ -43,6 +44,10 @@ from runner.report.progress import Listener
 
 OFF, ON = Variant.CONTEXT_OFF.value, Variant.CONTEXT_ON.value
 _EXCERPT_BYTES = 400
+_LONGEST_RUN_ID = 160
+"""Leaves room for the time before it and the leg behind it."""
+
+_RUN_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:-]{{0,{_LONGEST_RUN_ID - 1}}}")
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ class Compared:
     scorecard: ContextScorecard
     canonical: bytes
     directory: Path
+    notices: tuple[str, ...]
+    """Path, time and writer of changes of live state: to be told first."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,7 @@ def run_ab(request: RunRequest, listener: Listener) -> Comparison:
 
 def _check_outputs(request: RunRequest, suites: Sequence[Path]) -> None:
     """Refuse outputs that would overwrite each other or cannot be written, before any leg runs."""
+    check_run_id(request.run_id)
     single = ("--out", request.out), ("--delta-out", request.delta_out)
     for option, path in single:
         if path is None:
@@ -157,12 +165,27 @@ def _compare(request: RunRequest, bench: Bench, suite_path: Path, listener: List
             written = _write(finished, scorecard, records)
             directory = evidence.finish()
     _copies(request, written)
-    return Compared(scorecard, written.scorecard, directory)
+    return Compared(scorecard, written.scorecard, directory, liveproof.notices(live))
 
 
 def default_run_id(suite_id: str) -> str:
     """`eval-<time>-<suite id>-<random>`: two runs in one second do not collide."""
-    return f"eval-{clock.compact(time.time())}-{suite_id}-{secrets.token_hex(3)}"
+    short = suite_id[: _LONGEST_RUN_ID // 2]
+    return f"eval-{clock.compact(time.time())}-{short}-{secrets.token_hex(3)}"
+
+
+def check_run_id(run_id: str | None) -> None:
+    """Refuse a run id that could not name a directory or a leg.
+
+    Raises:
+        InputError: It is not one.
+    """
+    if run_id is not None and not _RUN_ID.fullmatch(run_id):
+        raise InputError(
+            "is not a run id",
+            where=f"--run-id {run_id}",
+            remedy=f"use letters, digits and . _ : -, at most {_LONGEST_RUN_ID}",
+        )
 
 
 def _check_roots(request: RunRequest, ready: Prepared) -> None:
@@ -206,7 +229,11 @@ def _scorecard(finished: _Finished, records: tuple[RunRecord, RunRecord]) -> Con
         controls=Controls(mode=request.controls, null_check=request.null_check),
         inputs=_inputs(ready),
         integrity=_integrity(finished),
-        warnings=(*ready.warnings, *_root_warnings(request, ready)),
+        warnings=(
+            *liveproof.warnings(finished.live.proof),
+            *ready.warnings,
+            *_root_warnings(request, ready),
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from runner.app.evidence import Evidence
 from runner.app.prepare import Prepared, open_bench, prepared
 from runner.app.request import RunRequest
 from runner.app.roots import default_root
-from runner.app.run_ab import default_run_id
+from runner.app.run_ab import check_run_id, default_run_id
 from runner.core import liveproof
 from runner.core.canon import canonical, document
 from runner.core.confine import HOME
@@ -33,6 +33,7 @@ class SingleRun:
         record: The run record.
         document: The same as canonical JSON.
         directory: Evidence directory.
+        notices: Path, time and writer of changes of live state: to be told first.
         problems: Integrity problems, worst first.
         kept: Lines that say how to enter a kept container.
         exit_code: See the README.
@@ -41,6 +42,7 @@ class SingleRun:
     record: RunRecord
     document: str
     directory: Path
+    notices: tuple[str, ...]
     problems: tuple[str, ...]
     kept: tuple[str, ...]
     exit_code: int
@@ -56,6 +58,7 @@ def run_suite(request: RunRequest, listener: Listener) -> SingleRun:
     (suite_path,) = request.suites
     if suite_path.is_dir():
         raise InputError("is a folder", where=str(suite_path), remedy="name one suite file")
+    check_run_id(request.run_id)
     if request.out is not None and not request.out.resolve().parent.is_dir():
         raise InputError("its folder does not exist", where=f"--out {request.out}")
     variant = request.variant or Variant.NONE.value
@@ -89,6 +92,7 @@ def run_suite(request: RunRequest, listener: Listener) -> SingleRun:
         record=record,
         document=text.decode().rstrip("\n"),
         directory=directory,
+        notices=liveproof.notices(live),
         problems=problems,
         kept=kept,
         exit_code=of_record(record, clean=not problems, wanted=wanted),

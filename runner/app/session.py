@@ -89,6 +89,8 @@ class Session:
     cancelled: threading.Event = field(default_factory=threading.Event)
     readbacks: list[Readback] = field(default_factory=list)
     reaching: list[str] = field(default_factory=list)
+    created: set[str] = field(default_factory=set)
+    """Ids of all containers of the run, removed ones too: writers are told by them."""
     kept: list[str] = field(default_factory=list)
     """Names of containers left for inspection."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -102,6 +104,7 @@ class Session:
     def own_container(self, container_id: str) -> None:
         """Remember a container until it is removed."""
         with self._lock:
+            self.created.add(container_id)
             self._containers[container_id] = None
 
     def own_volume(self, name: str) -> None:

@@ -29,6 +29,9 @@ _TELLTALE = {
     "eval-run.v1": {"run_id", "case_results"},
     "context-scorecard.v1": {"per_case", "aggregate_delta"},
     "live-state.v1": {"proof", "t0", "t1"},
+    "sandbox.v1": {"engine", "containers", "inside"},
+    "hooks.v1": {"host", "dropped", "legs"},
+    "context-file.v1": {"schema_version", "label"},
 }
 """Members by which a document of ours is known."""
 

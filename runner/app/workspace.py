@@ -5,7 +5,6 @@ An overlay volume of the `local` driver where it can serve, else a volume that i
 
 from __future__ import annotations
 
-import os
 import secrets
 import tarfile
 import tempfile
@@ -13,8 +12,9 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from runner.app.session import Session, WorkspaceMode
-from runner.core.confine import WORKSPACE, Placement, leg_container
-from runner.model.container import EngineInfo, VolumeSpec
+from runner.core.confine import Placement, leg_container
+from runner.host.caseuser import give
+from runner.model.container import EngineInfo, Mount, VolumeSpec
 
 _OPTION_BREAKERS = frozenset(":,\\")
 """Characters that overlay's mount options cannot hold in a path."""
@@ -22,8 +22,8 @@ _OPTION_BREAKERS = frozenset(":,\\")
 _NO_UPPER = frozenset({"overlay", "overlayfs", "tmpfs", "nfs", "nfs4", "cifs", "fuse"})
 """File systems on which an upper layer does not work, or not everywhere."""
 
-OLD_GVISOR = "runsc"
-"""gVisor lists the folders of an overlay volume wrongly in its older releases."""
+_FILL, _TOP = "/fill", "workspace"
+"""The container that fills a volume has it as a folder in a folder."""
 
 
 class Workspace(NamedTuple):
@@ -39,7 +39,12 @@ class Workspace(NamedTuple):
 
 
 def choose_mode(
-    stage: Path, filesystem: str, info: EngineInfo, runtime: str | None, *, local: bool
+    stage: Path,
+    filesystem: str,
+    info: EngineInfo,
+    runtime: str | None,  # noqa: ARG001  gVisor of 2022 and 2024 shows overlays as they are
+    *,
+    local: bool,
 ) -> WorkspaceMode:
     """How workspaces are made in this run.
 
@@ -50,9 +55,8 @@ def choose_mode(
         runtime: OCI runtime that was asked for.
         local: Whether the engine sees this machine's paths.
     """
-    gvisor = OLD_GVISOR in (runtime or info.default_runtime)
     broken = _OPTION_BREAKERS & set(str(stage))
-    if not local or info.rootless or gvisor or broken or filesystem in _NO_UPPER:
+    if not local or info.rootless or broken or filesystem in _NO_UPPER:
         return "copy"
     return "overlay"
 
@@ -75,7 +79,7 @@ def _overlay(session: Session, name: str) -> Workspace:
     upper, work = layers / "u", layers / "w"
     for folder in (layers, upper, work):
         folder.mkdir(mode=0o700)
-    _give(upper, session)
+    give(upper)
     upper.chmod(0o755)
     session.engine.create_volume(
         VolumeSpec(
@@ -93,6 +97,10 @@ def _overlay(session: Session, name: str) -> Workspace:
 
 def _copy(session: Session, name: str) -> Workspace:
     session.engine.create_volume(VolumeSpec(name=name, options={}, labels=dict(session.labels)))
+    # An engine leaves the folder itself alone into which it unpacks, and the top of a new volume is
+    # root's. So it unpacks one level higher, where the top is an entry like any other.
+    above = session.stage.home / secrets.token_hex(8)
+    above.mkdir(mode=0o700)
     carrier = leg_container(
         name=f"{name}-fill",
         image_id=session.image.id,
@@ -102,9 +110,16 @@ def _copy(session: Session, name: str) -> Workspace:
         case_user=session.case_user,
         resources=session.resources,
         runtime=None,
+    ).model_copy(
+        update={
+            "mounts": (
+                Mount(kind="bind", source=str(above), target=_FILL, read_only=False),
+                Mount(kind="volume", source=name, target=f"{_FILL}/{_TOP}", read_only=False),
+            )
+        }
     )
     with _archive(session) as archive:
-        session.engine.fill_volume(carrier, WORKSPACE, archive)
+        session.engine.fill_volume(carrier, _FILL, archive)
     return Workspace(name, None)
 
 
@@ -119,12 +134,6 @@ def _archive(session: Session) -> IO[bytes]:
 
     spool = tempfile.TemporaryFile(dir=session.stage.home)  # noqa: SIM115  the caller closes it
     with tarfile.open(fileobj=spool, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        tar.add(session.stage.workspace, arcname=".", filter=owned)
+        tar.add(session.stage.workspace, arcname=_TOP, filter=owned)
     spool.seek(0)
     return spool
-
-
-def _give(path: Path, session: Session) -> None:
-    """Hand a folder to the case user, where we may."""
-    if os.geteuid() == 0:
-        os.chown(path, *session.case_user)

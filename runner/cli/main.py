@@ -6,6 +6,7 @@ import importlib
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -19,11 +20,15 @@ COMMANDS = {
     "ab": "Run a suite with and without context and compare the two legs.",
     "run": "Run one leg of a suite.",
     "validate": "Check suites and documents of ours; no engine needed.",
+    "outcomes": "Compile rubrics and ingest scores without leaking a holdout.",
     "doctor": "Report whether this machine can run legs; changes nothing.",
     "reap": "Remove what dead runs left on the engine and on disk.",
     "images": "Build the images.",
     "schema": "Print, list or check the JSON Schemas.",
 }
+
+
+_ONE_WISH_SECONDS = 1.0
 
 
 class Interrupted(BaseException):
@@ -84,8 +89,21 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     del frame
-    # A second signal must not wait for the clean-up of the first.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    first = time.monotonic()
+
+    def again(number: int, frame: FrameType | None) -> None:
+        """Do not wait for a clean-up that hangs; containers end with us, `reap` removes the rest.
+
+        An exception would only cut the clean-up into pieces.
+        """
+        del frame
+        # `timeout` sends one wish twice: to the command and to its group.
+        if time.monotonic() - first > _ONE_WISH_SECONDS:
+            os.write(2, b"ao-eval: interrupted again; run `ao-eval reap` to remove what is left\n")
+            os._exit(128 + number)
+
+    signal.signal(signal.SIGINT, again)
+    signal.signal(signal.SIGTERM, again)
     raise Interrupted(number)
 
 

@@ -63,6 +63,7 @@ class Screen:
     def show_comparisons(self, outcome: Comparison, *, as_json: bool) -> None:
         """Print scorecards: one document with `--json`, else text; tell the CI service too."""
         _append_step_summary([result.directory for result in outcome.results])
+        _tell([line for result in outcome.results for line in result.notices])
         if as_json:
             click.echo(outcome.document)
             return
@@ -78,6 +79,7 @@ class Screen:
 
     def show_record(self, outcome: SingleRun, *, as_json: bool) -> None:
         """Print a run record, and how to enter a kept container."""
+        _tell(outcome.notices)
         if as_json:
             click.echo(outcome.document)
         else:
@@ -93,6 +95,12 @@ class Screen:
             click.echo(f"ao-eval: {line}", err=True)
         for line in outcome.kept:
             click.echo(line, err=as_json)
+
+
+def _tell(notices: Sequence[str]) -> None:
+    """What somebody must know before any result; on stderr, so that stdout stays a document."""
+    for line in notices:
+        click.echo(f"ao-eval: {line}", err=True)
 
 
 def _append_step_summary(directories: Sequence[Path]) -> None:

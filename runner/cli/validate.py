@@ -8,6 +8,9 @@ import click
 
 from runner.errors import AoEvalError
 
+_LONGEST = 4096
+"""Characters of a line that a file name can make arbitrarily long."""
+
 
 @click.command(
     name="validate", help="Check suites and documents of ours; exit 2 if one is not valid."
@@ -16,16 +19,18 @@ from runner.errors import AoEvalError
 def command(files: tuple[Path, ...]) -> int:
     """One line for each file; every file is checked, whatever came before."""
     from runner.app.validate import validate
+    from runner.core.jsonvalue import printable
 
     code = 0
     for file in files:
+        name = printable(str(file), _LONGEST)
         try:
             valid = validate(file)
         except AoEvalError as error:
-            click.echo(f"ao-eval: {error.line()}", err=True)
+            click.echo(f"ao-eval: {printable(error.line(), _LONGEST)}", err=True)
             code = error.exit_code
             continue
-        click.echo(f"{file}: valid {valid.contract}")
+        click.echo(f"{name}: valid {valid.contract}")
         for note in valid.notes:
-            click.echo(f"{file}: note: {note}", err=True)
+            click.echo(f"{name}: note: {note}", err=True)
     return code

@@ -18,7 +18,9 @@ from runner.model.evidence import ContextFile, HooksEvidence, SandboxEvidence
 from runner.model.liveproof import LiveStateEvidence
 from runner.model.record import RunRecord
 from runner.model.scorecard import ContextScorecard
+from runner.model.rubric import Rubric
 from runner.model.suite import Suite
+from runner.model.verdict import CouncilVerdict, RunManifest
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -45,6 +47,9 @@ CONTRACTS: tuple[Contract, ...] = (
     Contract("sandbox.v1", SandboxEvidence, reads=False),
     Contract("hooks.v1", HooksEvidence, reads=False),
     Contract("context-file.v1", ContextFile, reads=True),
+    Contract("outcomes-rubric.v1", Rubric, reads=False),
+    Contract("council-verdict.v4", CouncilVerdict, reads=False),
+    Contract("run-manifest.v1", RunManifest, reads=False),
 )
 
 

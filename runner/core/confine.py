@@ -25,7 +25,12 @@ USAGE_FILE = "/tmp/ao-usage.json"
 HOSTNAME = "ao-eval"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-AGENT_COMMAND = ("python3", "-I", "-S", "-E", "-B", f"{AGENT}/agent.pyz")
+AGENT_PACKAGE = "agent"
+"""Folder of the agent's modules below AGENT, and the name of their package inside."""
+_ENTRY = (
+    f"import sys; sys.path.insert(0, '{AGENT}'); from {AGENT_PACKAGE}.main import start; start()"
+)
+AGENT_COMMAND = ("python3", "-I", "-S", "-E", "-B", "-c", _ENTRY)
 AGENT_CAPABILITIES = ("KILL", "SETGID", "SETUID")
 """What the agent needs to run cases as another user and to end them; cases get none."""
 
@@ -35,6 +40,12 @@ MARKER = ("AO_AGENT_CONTAINER", "1")
 LABEL = "ao-eval"
 RECURSIVE_READ_ONLY_API = (1, 44)
 """First API with which a recursive read-only bind can be demanded."""
+
+
+def is_gvisor(runtime: str | None) -> bool:
+    """Whether an OCI runtime is gVisor, by the name under which the engine knows it."""
+    return runtime is not None and "runsc" in runtime
+
 
 
 class Resources(Value):
@@ -47,7 +58,21 @@ class Resources(Value):
     timeout_seconds: int = Field(default=900, ge=1)
     """For the whole leg."""
     scratch: int = Field(default=256 << 20, gt=0)
-    """Bytes of each of /tmp and HOME."""
+    """Bytes of each of /tmp and HOME, if memory allows."""
+
+    @property
+    def scratch_size(self) -> int:
+        """Bytes of each of /tmp and HOME: with shared memory at most 5/8 of the memory limit.
+
+        Their pages count against the limit but belong to no process: scratch that could fill it
+        would have the OOM killer end every process of the leg, the agent at last.
+        """
+        return min(self.scratch, self.memory // 4)
+
+    @property
+    def shm_size(self) -> int:
+        """Bytes of /dev/shm."""
+        return min(64 << 20, self.memory // 8)
 
 
 class Placement(NamedTuple):
@@ -112,7 +137,8 @@ def leg_container(
         runtime: OCI runtime; None for the engine's default.
     """
     uid, gid = case_user
-    scratch = f"rw,exec,nosuid,nodev,size={resources.scratch},nr_inodes=65536,uid={uid},gid={gid}"
+    size = f"size={resources.scratch_size},nr_inodes=65536"
+    scratch = f"rw,exec,nosuid,nodev,{size},uid={uid},gid={gid}"
     mounts = [
         Mount(kind="bind", source=placement.agent, target=AGENT, read_only=True),
         Mount(kind="volume", source=placement.workspace_volume, target=WORKSPACE, read_only=False),
@@ -141,7 +167,7 @@ def leg_container(
         memory=resources.memory,
         nano_cpus=round(resources.cpus * 1_000_000_000),
         pids=resources.pids,
-        shm_size=64 << 20,
+        shm_size=resources.shm_size,
         ulimits=(
             Ulimit(name="core", value=0),
             Ulimit(name="fsize", value=1 << 30),
@@ -152,13 +178,62 @@ def leg_container(
     )
 
 
+def plain_container(
+    *,
+    name: str,
+    image_id: str,
+    entrypoint: tuple[str, ...],
+    user: tuple[int, int] = (65532, 65532),
+    mounts: tuple[Mount, ...] = (),
+    labels: Mapping[str, str] | None = None,
+) -> ContainerSpec:
+    """A container that runs one program of ours: a leg's confinement, no capability, no root.
+
+    Args:
+        name: Container name.
+        image_id: Id of its image.
+        entrypoint: Program and arguments.
+        user: Uid and gid, not root.
+        mounts: What it may see of the host.
+        labels: Labels that say whose it is.
+    """
+    uid, gid = user
+    scratch = f"rw,noexec,nosuid,nodev,size={64 << 20},nr_inodes=1024,uid={uid},gid={gid}"
+    return ContainerSpec(
+        name=name,
+        image_id=image_id,
+        entrypoint=entrypoint,
+        user=f"{uid}:{gid}",
+        working_dir="/",
+        hostname=HOSTNAME,
+        env={"PATH": PATH, "LANG": "C.UTF-8", "TZ": "UTC", "HOME": "/tmp"},
+        labels={LABEL: "1", **(labels or {})},
+        mounts=tuple(sorted(mounts, key=lambda mount: mount.target)),
+        tmpfs=(Tmpfs(target="/tmp", options=f"{scratch},mode=0700"),),
+        cap_add=(),
+        memory=1 << 30,
+        nano_cpus=2_000_000_000,
+        pids=64,
+        shm_size=1 << 20,
+        ulimits=(
+            Ulimit(name="core", value=0),
+            Ulimit(name="fsize", value=1 << 30),
+            Ulimit(name="nofile", value=1024),
+        ),
+        runtime=None,
+        interactive=False,
+    )
+
+
 def engine_body(spec: ContainerSpec, api: tuple[int, int]) -> dict[str, Any]:
     """The body of `POST /containers/create`.
 
     Args:
         spec: The container.
-        api: Negotiated API version; decides whether recursive read-only can be demanded.
+        api: Negotiated API version; decides whether recursive read-only can be demanded. With gVisor
+            it cannot: its runtime does not state that it knows such mounts, and the engine refuses.
     """
+    recursive = api >= RECURSIVE_READ_ONLY_API and not is_gvisor(spec.runtime)
     return {
         "Image": spec.image_id,
         "Entrypoint": list(spec.entrypoint),
@@ -203,14 +278,14 @@ def engine_body(spec: ContainerSpec, api: tuple[int, int]) -> dict[str, Any]:
             "AutoRemove": False,
             "Init": False,
             "OomKillDisable": False,
-            "Mounts": [_mount(mount, api) for mount in spec.mounts],
+            "Mounts": [_mount(mount, recursive=recursive) for mount in spec.mounts],
             "Tmpfs": {scratch.target: scratch.options for scratch in spec.tmpfs},
             **({"Runtime": spec.runtime} if spec.runtime else {}),
         },
     }
 
 
-def _mount(mount: Mount, api: tuple[int, int]) -> dict[str, Any]:
+def _mount(mount: Mount, *, recursive: bool) -> dict[str, Any]:
     body: dict[str, Any] = {
         "Type": mount.kind,
         "Source": mount.source,
@@ -220,10 +295,10 @@ def _mount(mount: Mount, api: tuple[int, int]) -> dict[str, Any]:
     if mount.kind == "bind":
         # rprivate: nothing mounted later on the host appears inside.
         body["BindOptions"] = {"Propagation": "rprivate"}
-        if mount.read_only and api >= RECURSIVE_READ_ONLY_API:
+        if mount.read_only and recursive:
             body["BindOptions"]["ReadOnlyForceRecursive"] = True
         else:
-            # An older engine would leave submounts writable: it gets none at all.
+            # Submounts might be writable: none is brought in at all.
             body["BindOptions"]["NonRecursive"] = True
     else:
         body["VolumeOptions"] = {"NoCopy": True}

@@ -258,8 +258,9 @@ class DockerEngine:
         *,
         arguments: Mapping[str, str],
         labels: Mapping[str, str],
+        network: bool = False,
     ) -> str:
-        """Build an image from a folder with a Dockerfile.
+        """Build an image from a folder with a Dockerfile, by default without a network.
 
         Returns:
             The image id.
@@ -272,6 +273,7 @@ class DockerEngine:
                 labels=dict(labels),
                 rm=True,
                 forcerm=True,
+                network_mode=None if network else "none",
                 decode=True,
             )
             for line in output:

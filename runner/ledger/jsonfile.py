@@ -9,7 +9,8 @@ shown once `burn` has returned: quota is never under-counted.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -45,7 +46,8 @@ STEPS: Final = (
 )
 """Names of the steps of a burn in their order. `ledger_renamed` is where it starts to count."""
 
-PATIENCE_SECONDS: Final = 60.0
+PATIENCE_SECONDS: Final = 600.0
+"""An ingest holds the lock while its container runs, and fifty may be waiting."""
 
 _INIT: Final = "`ao-eval outcomes ledger init FILE --budget N`"
 _LOOKS: Final = 50
@@ -158,39 +160,78 @@ def burn(
             system, or cannot be written. The ledger then is as it was, except where it could not
             be written: a burn may then count although it was refused, never the reverse.
     """
+    with exclusive(path, step=step) as held:
+        return held.burn(asked, now_ms=now_ms, ceiling_required=ceiling_required)
+
+
+class Exclusive:
+    """A ledger whose lock is held. From `exclusive`."""
+
+    def __init__(self, place: Place, step: Step) -> None:
+        self._place = place
+        self._step = step
+
+    def files(self) -> dict[str, bytes]:
+        """Bytes of the ledger (suffix "") and of its head (".head"), checked against each other.
+
+        Raises:
+            HoldoutRefusal: It is missing or damaged.
+        """
+        before = _present(self._place)
+        head = _head(self._place.beside(".head"))
+        _behind(read_ledger(before.data, self._place.where), head.head, self._place)
+        return {"": before.data, ".head": head.held.data}
+
+    def burn(self, asked: Burn, *, now_ms: int, ceiling_required: bool = False) -> Burned:
+        """See `burn`."""
+        place, step = self._place, self._step
+        before = _present(place)
+        ledger = read_ledger(before.data, place.where)
+        head_place = place.beside(".head")
+        head = _head(head_place)
+        behind = _behind(ledger, head.head, place)
+        step("verified")
+        if behind:
+            replace(
+                head_place,
+                write_head(ledger.head),
+                head.held,
+                step=lambda name: step(f"repair_{name}"),
+                label="head",
+            )
+        found = _repeated(ledger, asked, place)
+        if found is None:
+            _require_quota(ledger, asked, place, ceiling_required=ceiling_required)
+            step("admitted")
+            ledger = ledger.plus(asked, now_ms)
+            replace(place, write_ledger(ledger), before, step=step, label="ledger")
+            replace(head_place, write_head(ledger.head), head.held, step=step, label="head")
+        return Burned(
+            head=ledger.head if found is None else found,
+            repeated=found is not None,
+            spent=ledger.spent(asked.suite_ref, asked.gt_version),
+            budget=ledger.budget,
+            warnings=_warnings(ledger),
+        )
+
+
+@contextmanager
+def exclusive(path: Path, *, step: Step = lambda _: None) -> Iterator[Exclusive]:
+    """Hold a ledger's lock for the time of the block.
+
+    Args:
+        path: The ledger file.
+        step: Called between every two steps, with the names in `STEPS`.
+
+    Raises:
+        HoldoutRefusal: Its folder cannot be used, or another process holds the lock for long.
+    """
     with at(path) as place:
         require_local(place.folder, place.where)
         with locked(place, patience=PATIENCE_SECONDS):
             step("locked")
-            before = _present(place)
-            ledger = read_ledger(before.data, place.where)
-            head_place = place.beside(".head")
-            head = _head(head_place)
-            behind = _behind(ledger, head.head, place)
-            step("verified")
-            if behind:
-                replace(
-                    head_place,
-                    write_head(ledger.head),
-                    head.held,
-                    step=lambda name: step(f"repair_{name}"),
-                    label="head",
-                )
-            found = _repeated(ledger, asked, place)
-            if found is None:
-                _require_quota(ledger, asked, place, ceiling_required=ceiling_required)
-                step("admitted")
-                ledger = ledger.plus(asked, now_ms)
-                replace(place, write_ledger(ledger), before, step=step, label="ledger")
-                replace(head_place, write_head(ledger.head), head.held, step=step, label="head")
+            yield Exclusive(place, step)
         step("unlocked")
-    return Burned(
-        head=ledger.head if found is None else found,
-        repeated=found is not None,
-        spent=ledger.spent(asked.suite_ref, asked.gt_version),
-        budget=ledger.budget,
-        warnings=_warnings(ledger),
-    )
 
 
 def show(path: Path) -> Account:

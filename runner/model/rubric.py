@@ -17,6 +17,11 @@ def _to_float(value: object) -> object:
     return float(value) if isinstance(value, Decimal) else value
 
 
+def _without_default(schema: dict[str, Any]) -> None:
+    """Absent is written as absent, never as null."""
+    schema.pop("default", None)
+
+
 TaskId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=128)]
 CriterionId = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=128)
@@ -64,7 +69,7 @@ class Rubric(Unseen):
     """SHA-256 of the canonical judge specification."""
 
     instructions: Annotated[Prose | None, WithJsonSchema({"type": "string", "minLength": 1})] = (
-        Field(default=None, json_schema_extra=lambda schema: schema.pop("default", None))
+        Field(default=None, json_schema_extra=_without_default)
     )
     """The task's description; absent when it has none."""
 

@@ -69,11 +69,12 @@ ExactNumber = Annotated[
     Field(allow_inf_nan=False),
     WithJsonSchema({"type": "number"}),
 ]
-Fraction = Annotated[float, BeforeValidator(_to_float), Field(ge=0.0, le=1.0)]
+# Bounds come before the conversion, else the schema would not know them.
+Fraction = Annotated[float, Field(ge=0.0, le=1.0), BeforeValidator(_to_float)]
 FractionOrZero = Annotated[
     float,
-    BeforeValidator(_none_is_zero, json_schema_input_type=Fraction | None),
     Field(ge=0.0, le=1.0),
+    BeforeValidator(_none_is_zero, json_schema_input_type=Fraction | None),
 ]
 Seconds = Annotated[int, Field(ge=1, le=86_400)]
 Strings = Annotated[
@@ -268,7 +269,7 @@ class Dimension(Value):
     """A weighted score axis and the least score it must reach."""
 
     name: Word[DimensionName]
-    weight: Annotated[float, BeforeValidator(_to_float), Field(gt=0.0, allow_inf_nan=False)]
+    weight: Annotated[float, Field(gt=0.0, allow_inf_nan=False), BeforeValidator(_to_float)]
     threshold: FractionOrZero = 0.0
     critical: bool | None = None
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, StringConstraints, model_serializer
+from pydantic import Field
 
 from runner.model.base import Items, RunId, Sha256, Timestamp, Value
 from runner.model.burn import BurnHead, Moment, RefText
-
-CriterionId = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=128)
-]
-TaskId = CriterionId
+from runner.model.rubric import CriterionId, JudgeHash, TaskId
 
 # Not rounded: bands and repeats are decided on what the grader wrote.
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
-Threshold = Annotated[float, Field(gt=0.0, le=1.0)]
+
+Breakdown = Annotated[
+    dict[CriterionId, Fraction],
+    # The generated schema has a pattern for the keys, which alone forbids no others.
+    Field(json_schema_extra={"additionalProperties": False}),
+]
+"""Criterion id -> score."""
 
 
 class Split(StrEnum):
@@ -45,19 +47,15 @@ class CouncilVerdict(Value):
     schema_version: Annotated[int, Field(ge=4, le=4)]
     satisfaction_score: Fraction
     """The aggregate as the grader wrote it."""
-    satisfaction_breakdown: dict[CriterionId, Fraction] | None
+    satisfaction_breakdown: Breakdown | None
     """Criterion scores; null when the score has none."""
     findings: Annotated[Items[str], Field(max_length=0)]
-    burn_ledger_head: BurnHead | None = None
+    burn_ledger_head: BurnHead | None = Field(
+        default=None,
+        # Without a burn the record has exactly the fields that its readers know.
+        exclude_if=lambda head: head is None,
+    )
     """Head of the burn ledger after the burn; absent when nothing was burned."""
-
-    @model_serializer(mode="wrap")
-    def _without_absent_head(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without a burn the record has exactly the fields that its readers know."""
-        written: dict[str, Any] = handler(self)
-        if self.burn_ledger_head is None:
-            del written["burn_ledger_head"]
-        return written
 
 
 class Kind(StrEnum):
@@ -97,7 +95,7 @@ class RunManifest(Value):
     """Ground-truth version of a dev split; null for a holdout."""
     ground_truth_hash: None
     """Always null: nothing of the ground truth was read."""
-    judge_content_hash: str | None
+    judge_content_hash: JudgeHash | None
     diff_from: RunId | None
     """Run id of the baseline."""
     verdict: ManifestVerdict

@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from fractions import Fraction
 from typing import Final, NamedTuple, Protocol, TypeVar
 
+from pydantic import ValidationError
+
 from runner.core.canon import digest
 from runner.core.outcomes.score import REF, RUN_ID, Score, canonical_judge_hash, split
+from runner.core.outcomes.sealed import sealed
+from runner.core.strictjson import StrictJsonError, loads
 from runner.errors import HoldoutRefusal, InputError
+from runner.model.rubric import Rubric
 from runner.model.verdict import Split
 
 T = TypeVar("T")
@@ -70,6 +74,10 @@ class Resolved(NamedTuple):
     score_sha256: str
     warnings: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        """Nothing of what is in it: it may be an answer."""
+        return "Resolved(...)"
+
     @property
     def grade_sha256(self) -> str:
         """Digest of all that the verdict depends on.
@@ -91,34 +99,6 @@ class Resolved(NamedTuple):
         )
 
 
-class Weighted(Protocol):
-    """A criterion as far as binding needs it."""
-
-    @property
-    def id(self) -> str:
-        """Criterion id."""
-
-    @property
-    def weight(self) -> float | Decimal:
-        """Positive and finite."""
-
-
-class Bar(Protocol):
-    """A rubric as far as binding needs it."""
-
-    @property
-    def source_task_id(self) -> str:
-        """Task that it grades."""
-
-    @property
-    def judge_content_hash(self) -> str:
-        """Judge that it is for."""
-
-    @property
-    def criteria(self) -> Sequence[Weighted]:
-        """At least one."""
-
-
 class Hit(Protocol):
     """A holdout value that was found, without the value."""
 
@@ -135,8 +115,30 @@ class Hit(Protocol):
         """Where in the scanned document."""
 
 
+@sealed
+def read_rubric(data: bytes, where: str) -> Rubric:
+    """Read the rubric that a score is bound to, as `outcomes compile` printed it.
+
+    Args:
+        data: The file.
+        where: Its name in messages.
+
+    Raises:
+        InputError: It is no rubric.
+    """
+    try:
+        rubric = Rubric.model_validate(loads(data, fold_keys=True))
+    except (StrictJsonError, ValidationError):
+        # No reason is given: reasons quote keys, and a file named by mistake may be the holdout.
+        raise _no_rubric(where) from None
+    if len({criterion.id.casefold() for criterion in rubric.criteria}) < len(rubric.criteria):
+        raise _no_rubric(where)
+    return rubric
+
+
+@sealed
 def resolve(
-    stated: Stated, score: Score, *, rubric: Bar | None = None, strict: bool = False
+    stated: Stated, score: Score, *, rubric: Rubric | None = None, strict: bool = False
 ) -> Resolved:
     """Pass a score through gate 2 and settle what it is about.
 
@@ -203,7 +205,8 @@ def resolve(
     )
 
 
-def bind(rubric: Bar, score: Score) -> None:
+@sealed
+def bind(rubric: Rubric, score: Score) -> None:
     """Check that a score grades what a rubric asks for, and adds up.
 
     Args:
@@ -216,16 +219,15 @@ def bind(rubric: Bar, score: Score) -> None:
     remedy = "grade the run again against this rubric"
     if score.task_id != rubric.source_task_id:
         raise HoldoutRefusal("the score is not of the rubric's task", remedy=remedy)
-    expected = canonical_judge_hash(rubric.judge_content_hash)
-    if expected is None or score.judge_hash != expected:
+    if score.judge_hash != rubric.judge_content_hash:
         raise HoldoutRefusal("the score is not by the rubric's judge", remedy=remedy)
     scores = score.criterion_scores or {}
     if set(scores) != {criterion.id for criterion in rubric.criteria}:
         raise HoldoutRefusal("the score's criteria are not those of the rubric", remedy=remedy)
-    weights = [(criterion.id, Fraction(float(criterion.weight))) for criterion in rubric.criteria]
+    weights = [(criterion.id, Fraction(criterion.weight)) for criterion in rubric.criteria]
     total = sum((weight for _, weight in weights), Fraction(0))
-    sum_ = sum((weight * Fraction(scores[name]) for name, weight in weights), Fraction(0))
-    if total <= 0 or abs(sum_ / total - Fraction(score.aggregate)) > AGGREGATE_TOLERANCE:
+    reached = sum((weight * Fraction(scores[name]) for name, weight in weights), Fraction(0))
+    if abs(reached / total - Fraction(score.aggregate)) > AGGREGATE_TOLERANCE:
         raise HoldoutRefusal(
             "the aggregate is not the weighted mean of the criterion scores", remedy=remedy
         )
@@ -258,6 +260,7 @@ def carried_text(resolved: Resolved, *others: str | None) -> tuple[str, ...]:
     )
 
 
+@sealed
 def refuse_leaks(texts: Sequence[str], scan: Callable[[bytes], Sequence[Hit]]) -> None:
     """Refuse to show a verdict that carries a holdout value.
 
@@ -277,6 +280,14 @@ def refuse_leaks(texts: Sequence[str], scan: Callable[[bytes], Sequence[Hit]]) -
             f"the score carries holdout value #{first.value_index} (view {first.view})",
             remedy="find out how the grader came to see it; treat it as burnt",
         )
+
+
+def _no_rubric(where: str) -> InputError:
+    return InputError(
+        "no rubric of schema version 1",
+        where=where,
+        remedy="name the file that `ao-eval outcomes compile` printed",
+    )
 
 
 def _check_stated(stated: Stated) -> None:

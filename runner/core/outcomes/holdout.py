@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Final
 
 from runner.core import strictjson
@@ -24,7 +23,7 @@ class HoldoutValue:
     Attributes:
         index: Position among all values of this run, from 0.
         source: Where it came from, without quoting it.
-        text: The value as text; numbers in plain decimal notation, Booleans as in JSON.
+        text: The value as text; numbers and Booleans as in JSON.
     """
 
     index: int
@@ -117,7 +116,5 @@ def _leaves(value: object) -> Iterator[str]:
             stack.extend(reversed(item))
         elif isinstance(item, bool):
             yield "true" if item else "false"
-        elif isinstance(item, Decimal):
-            yield str(item)
         elif item is not None:
             yield str(item)

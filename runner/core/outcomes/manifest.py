@@ -11,13 +11,15 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from runner.core.outcomes.gates import Bar, Resolved, bind
+from runner.core.outcomes.gates import Resolved, bind
 from runner.core.outcomes.score import Score
+from runner.core.outcomes.sealed import sealed
 from runner.core.outcomes.verdict import band
 from runner.core.score import round4
 from runner.errors import HoldoutRefusal, InputError
 from runner.model.leg import Axis
 from runner.model.record import CaseResult, GitRef, RunRecord, Status, SuiteRef
+from runner.model.rubric import Rubric
 from runner.model.suite import DimensionName, Tier, Visibility
 from runner.model.verdict import Band, Kind, ManifestVerdict, RunManifest, Split
 
@@ -47,7 +49,8 @@ class Comparison(NamedTuple):
     baseline_run_id: str | None
 
 
-def compare(resolved: Resolved, baseline: Score | None, rubric: Bar | None = None) -> Comparison:
+@sealed
+def compare(resolved: Resolved, baseline: Score | None, rubric: Rubric | None = None) -> Comparison:
     """Compare with a baseline: improved or regressed only from `LEAST_DIFFERENCE` on.
 
     Args:
@@ -90,6 +93,7 @@ def compare(resolved: Resolved, baseline: Score | None, rubric: Bar | None = Non
     return Comparison(kind, float(delta), run_id)
 
 
+@sealed
 def run_manifest(
     resolved: Resolved, comparison: Comparison, *, bead: str | None, now_ms: int
 ) -> RunManifest:
@@ -143,6 +147,7 @@ def run_manifest(
     )
 
 
+@sealed
 def graded_record(resolved: Resolved, *, now_ms: int) -> RunRecord:
     """The eval-run v1 record of an out-of-process grade.
 
@@ -232,6 +237,7 @@ def clean_run_id(run_id: str) -> str:
     return f"{kept or 'run'}-{told}"
 
 
+@sealed
 def is_repeat(existing: bytes, manifest: RunManifest) -> bool:
     """Whether the manifest that lies there already is of this very grade.
 

@@ -11,16 +11,18 @@ import re
 from decimal import Decimal
 from typing import Final, NamedTuple
 
+from runner.core.outcomes.sealed import sealed
 from runner.core.strictjson import StrictJsonError, loads
 from runner.errors import InputError
 from runner.model.verdict import Split
 
 MAX_BYTES: Final = 1024 * 1024
-MAX_DEPTH: Final = 2
+MAX_DEPTH: Final = 8
 MAX_CRITERIA: Final = 1000
 
+# The patterns of model.rubric and model.burn, for messages of our own.
 CRITERION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
-TASK_ID: Final = CRITERION_ID
+TASK_ID: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}", re.ASCII)
 REF: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}", re.ASCII)
 RUN_ID: Final = re.compile(r"(?=.{1,128}\Z)[!-~]([ -~]*[!-~])?", re.ASCII)
 
@@ -60,7 +62,12 @@ class Score(NamedTuple):
     run_id: str | None
     sha256: str
 
+    def __repr__(self) -> str:
+        """Nothing of what is in it: it may be an answer."""
+        return "Score(...)"
 
+
+@sealed
 def read_score(data: bytes, where: str) -> Score:
     """Read a score file.
 

@@ -30,18 +30,6 @@ def step(name):
 print(burn(Path(sys.argv[1]), asked(sys.argv[2]), now_ms=NOW, step=step).head.model_dump_json())
 """
 
-INIT = """
-import os, signal, sys
-from pathlib import Path
-from runner.ledger.jsonfile import init
-
-def step(name):
-    if name == sys.argv[3]:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-init(Path(sys.argv[1]), budget=3, adopt=sys.argv[2] == "adopt", step=step)
-"""
-
 
 def sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
@@ -72,10 +60,10 @@ def contents(path: Path) -> dict[str, bytes]:
     return {item.name: item.read_bytes() for item in path.parent.iterdir() if item.is_file()}
 
 
-def killed_at(step: str, script: str, path: Path, argument: str) -> int:
-    """Exit status of a process that kills itself at a step; -9 when it got there."""
+def killed_at(step: str, path: Path, run_id: str) -> int:
+    """Exit status of a program that kills itself at a step of a burn; -9 when it got there."""
     return subprocess.run(
-        [sys.executable, "-c", script, str(path), argument, step],
+        [sys.executable, "-c", BURN, str(path), run_id, step],
         cwd=Path(__file__).parents[3],
         stdout=subprocess.DEVNULL,
         check=False,
@@ -98,5 +86,11 @@ def in_child(work: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def kill_self() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def killer(step: str | None) -> Callable[[str], None]:
+    """A step function that kills its process at one step."""
+
+    def kill(name: str) -> None:
+        if name == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return kill

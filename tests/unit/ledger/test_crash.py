@@ -10,7 +10,7 @@ import pytest
 
 from runner.errors import HoldoutRefusal
 from runner.ledger.jsonfile import STEPS, burn, init, verify
-from tests.unit.ledger.burns import BURN, INIT, NOW, asked, killed_at, ledger
+from tests.unit.ledger.burns import NOW, asked, in_child, killed_at, killer, ledger
 
 COUNTS_FROM = STEPS.index("ledger_renamed")
 COMPLETE_FROM = STEPS.index("head_renamed")
@@ -22,6 +22,18 @@ INIT_STEPS = (
     *(name.removeprefix("repair_") for name in REPAIR),
     *(name.replace("repair_head", "ledger") for name in REPAIR),
 )
+
+
+def burn_killed_at(step: str, path: Path, run_id: str) -> int:
+    return in_child(lambda: void(burn(path, asked(run_id), now_ms=NOW, step=killer(step))))
+
+
+def init_killed_at(step: str, path: Path, *, adopt: bool) -> int:
+    return in_child(lambda: void(init(path, budget=3, adopt=adopt, step=killer(step))))
+
+
+def void(_: object) -> None:
+    """Make a call a statement."""
 
 
 def assert_one_burn(path: Path, run_id: str, total: int) -> None:
@@ -39,7 +51,7 @@ def assert_one_burn(path: Path, run_id: str, total: int) -> None:
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_after_a_step_of_a_burn(tmp_path: Path, step: str) -> None:
     path = ledger(tmp_path, 2, "run-1")
-    assert killed_at(step, BURN, path, "run-2") == -signal.SIGKILL
+    assert killed_at(step, path, "run-2") == -signal.SIGKILL
     account = verify(path)
     position = STEPS.index(step)
     # The verdict is shown after the last step only, so fewer than all that were shown never count.
@@ -53,7 +65,7 @@ def test_killed_after_a_step_of_a_burn(tmp_path: Path, step: str) -> None:
 @pytest.mark.parametrize("step", STEPS[COUNTS_FROM:COMPLETE_FROM])
 def test_another_run_after_a_kill_finds_the_quota_used(tmp_path: Path, step: str) -> None:
     path = ledger(tmp_path, 2, "run-1")
-    assert killed_at(step, BURN, path, "run-2") == -signal.SIGKILL
+    assert burn_killed_at(step, path, "run-2") == -signal.SIGKILL
     with pytest.raises(HoldoutRefusal, match="2 of 2"):
         burn(path, asked("run-3"), now_ms=NOW)
     assert not verify(path).interrupted
@@ -62,8 +74,8 @@ def test_another_run_after_a_kill_finds_the_quota_used(tmp_path: Path, step: str
 @pytest.mark.parametrize("step", REPAIR)
 def test_killed_again_while_the_head_is_repaired(tmp_path: Path, step: str) -> None:
     path = ledger(tmp_path, 3, "run-1")
-    assert killed_at("ledger_renamed", BURN, path, "run-2") == -signal.SIGKILL
-    assert killed_at(step, BURN, path, "run-3") == -signal.SIGKILL
+    assert burn_killed_at("ledger_renamed", path, "run-2") == -signal.SIGKILL
+    assert burn_killed_at(step, path, "run-3") == -signal.SIGKILL
     assert verify(path).head.count == 2
     assert_one_burn(path, "run-3", 3)
     assert_one_burn(path, "run-2", 3)
@@ -71,7 +83,7 @@ def test_killed_again_while_the_head_is_repaired(tmp_path: Path, step: str) -> N
 
 def test_a_removed_record_is_seen_even_after_a_repair(tmp_path: Path) -> None:
     path = ledger(tmp_path, 3, "run-1")
-    killed_at("ledger_renamed", BURN, path, "run-2")
+    burn_killed_at("ledger_renamed", path, "run-2")
     burn(path, asked("run-2"), now_ms=NOW)
     document = json.loads(path.read_bytes())
     document["records"].pop()
@@ -84,7 +96,7 @@ def test_a_removed_record_is_seen_even_after_a_repair(tmp_path: Path) -> None:
 @pytest.mark.parametrize("step", INIT_STEPS)
 def test_killed_while_a_ledger_is_started(tmp_path: Path, step: str) -> None:
     path = tmp_path / "burn.json"
-    assert killed_at(step, INIT, path, "fresh") == -signal.SIGKILL
+    assert init_killed_at(step, path, adopt=False) == -signal.SIGKILL
     if INIT_STEPS.index(step) < INIT_STEPS.index("ledger_renamed"):
         with pytest.raises(HoldoutRefusal, match="no burn ledger"):
             burn(path, asked("run-1"), now_ms=NOW)
@@ -97,7 +109,7 @@ def test_killed_while_a_ledger_is_adopted(tmp_path: Path, step: str) -> None:
     path = tmp_path / "burn.json"
     old = {"budget": 3, "records": [{"suite_ref": "s", "gt_version": "gt-1", "run_id": "old"}]}
     path.write_text(json.dumps(old))
-    assert killed_at(step, INIT, path, "adopt") == -signal.SIGKILL
+    assert init_killed_at(step, path, adopt=True) == -signal.SIGKILL
     if INIT_STEPS.index(step) < INIT_STEPS.index("ledger_renamed"):
         assert json.loads(path.read_bytes()) == old
         init(path, budget=None, adopt=True)

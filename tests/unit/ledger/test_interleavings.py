@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runner.ledger.jsonfile import STEPS, burn, verify
-from tests.unit.ledger.burns import NOW, REFUSED, asked, in_child, kill_self, ledger
+from tests.unit.ledger.burns import NOW, REFUSED, asked, in_child, killer, ledger
 
 BUDGET = 2
 
@@ -23,7 +23,7 @@ ACTIONS = st.tuples(
 )
 Action = tuple[str, str, str, str | None]
 QUIET = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -35,7 +35,7 @@ def attempt(path: Path, action: Action) -> int:
             path,
             asked(run_id, score, gt=gt),
             now_ms=NOW,
-            step=lambda name: kill_self() if name == dies_at else None,
+            step=killer(dies_at),
         )
 
     return in_child(work)
@@ -92,7 +92,7 @@ def several(path: Path, actions: list[Action]) -> None:
                 shown.write(f"{action[0]}\n")
 
 
-@settings(QUIET, max_examples=25)
+@settings(QUIET, max_examples=15)
 @given(st.lists(st.lists(ACTIONS, max_size=4), min_size=2, max_size=3))
 def test_at_the_same_time_with_kills(actions: list[list[Action]]) -> None:
     fork = multiprocessing.get_context("fork")

@@ -14,6 +14,7 @@ import pytest
 from runner.errors import HoldoutRefusal, InputError
 from runner.ledger.jsonfile import STEPS, burn, init, show, verify
 from runner.model.burn import BurnHead
+from tests.unit.host.worlds import as_nobody, open_folder
 from tests.unit.ledger.burns import NOW, asked, contents, ledger, sha
 
 
@@ -326,6 +327,60 @@ def test_a_ledger_is_private_at_first_and_keeps_mode_and_owner(tmp_path: Path) -
     assert stat.S_IMODE((tmp_path / "burn.json.head").stat().st_mode) == 0o640
     if os.geteuid() == 0:
         assert (info.st_uid, info.st_gid) == (1234, 2345)
+
+
+def refusal_of_a_burn(path: Path) -> str:
+    try:
+        burn(path, asked("run-2"), now_ms=NOW)
+    except HoldoutRefusal as refusal:
+        return refusal.line()
+    return "burned"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a file of another user")
+def test_a_burn_by_somebody_else_is_refused_rather_than_change_the_owner() -> None:
+    with open_folder() as folder:
+        path = ledger(folder, 3, "run-1")
+        folder.chmod(0o777)
+        for item in folder.iterdir():
+            item.chmod(0o666)
+        before = contents(path)
+        told = as_nobody(lambda: refusal_of_a_burn(path))
+        assert "owner or group could not be kept" in told
+        assert contents(path) == before
+
+
+def test_an_unreadable_ledger_is_refused() -> None:
+    with open_folder() as folder:
+        path = ledger(folder, 3, "run-1")
+        path.chmod(0)
+        assert "cannot be read" in as_nobody(lambda: refusal_of_a_burn(path))
+        path.chmod(0o600)
+        assert verify(path).head.count == 1
+
+
+def test_a_folder_that_cannot_be_written_is_refused() -> None:
+    with open_folder() as folder:
+        path = ledger(folder, 3, "run-1")
+        for item in folder.iterdir():
+            item.chmod(0o444)
+        folder.chmod(0o555)
+        assert "cannot be written" in as_nobody(lambda: refusal_of_a_burn(path))
+        assert verify(path).head.count == 1
+
+
+def test_a_ledger_that_is_too_long_is_refused_unread_and_never_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = ledger(tmp_path, 3, "run-1")
+    monkeypatch.setattr("runner.ledger.durable.MAX_BYTES", path.stat().st_size + 100)
+    before = contents(path)
+    with pytest.raises(HoldoutRefusal, match="would have more than"):
+        burn(path, asked("run-2"), now_ms=NOW)
+    assert contents(path) == before
+    monkeypatch.setattr("runner.ledger.durable.MAX_BYTES", path.stat().st_size - 1)
+    with pytest.raises(HoldoutRefusal, match="it has more than"):
+        verify(path)
 
 
 def test_a_held_lock_is_waited_for_and_then_named(

@@ -42,7 +42,7 @@ def race(path: Path, run_ids: list[str]) -> tuple[list[int | None], list[BurnHea
     return [process.exitcode for process in processes], heads
 
 
-def test_fifty_processes_and_a_budget_of_ten(tmp_path: Path) -> None:
+def test_i5_fifty_processes_and_a_budget_of_ten(tmp_path: Path) -> None:
     path = ledger(tmp_path, BUDGET)
     codes, heads = race(path, [f"run-{index}" for index in range(PROCESSES)])
     assert codes.count(0) == BUDGET
@@ -54,7 +54,7 @@ def test_fifty_processes_and_a_budget_of_ten(tmp_path: Path) -> None:
     assert len({record["run_id"] for record in records}) == len(records) == BUDGET
 
 
-def test_fifty_processes_with_one_run_burn_once(tmp_path: Path) -> None:
+def test_i5_fifty_processes_with_one_run_burn_once(tmp_path: Path) -> None:
     path = ledger(tmp_path, BUDGET)
     codes, heads = race(path, ["run-1"] * PROCESSES)
     assert codes == [0] * PROCESSES

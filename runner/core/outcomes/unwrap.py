@@ -1,0 +1,268 @@
+"""Decoding of what a text may hide: escapes to a fixpoint, and runs of base64, base32 and hex.
+
+Two ways. Runs that decode to readable text are given back as texts of their own, and are decoded
+again in turn. Besides, the whole payload is decoded as one run at every alignment, whatever stands
+between; in that noise only long values can be told from chance.
+"""
+
+from __future__ import annotations
+
+import binascii
+import html
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+from urllib.parse import unquote
+
+from runner.core.outcomes.fold import visible
+from runner.core.outcomes.payload import Piece
+
+MAX_ROUNDS: Final = 8
+MAX_DEPTH: Final = 5
+MAX_GROWTH: Final = 4
+"""Decoded text may have this many times the length of the payload, and 64 KiB."""
+
+_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
+_PERCENT_U = re.compile(r"%u([0-9A-Fa-f]{4})")
+_QUOTED = re.compile(r"=([0-9A-F]{2})|=\r?\n")
+_ESCAPED_BYTES = re.compile(r"(?:\\x[0-9A-Fa-f]{2}|\\[0-7]{3})+")
+_ESCAPE = re.compile(
+    r"\\(?:u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{1,6})\}|U([0-9A-Fa-f]{8})|([0-7]{1,2})|([\s\S]))"
+)
+_BYTE = re.compile(r"\\x([0-9A-Fa-f]{2})|\\([0-7]{3})")
+_WHITE: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "b": " "}
+_TAGS: Final = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
+_HAS_TAGS = re.compile("[\U000e0020-\U000e007e]")
+
+_RUN = re.compile(r"[A-Za-z0-9+/_-]{4,}={0,6}")
+_LAST_RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]+\Z")
+_FIRST_RUN = re.compile(r"[A-Za-z0-9+/_-]+={0,6}")
+_HEX_RUN = re.compile(
+    r"(?<![0-9A-Za-z])(?:0x|\\x|%)?[0-9A-Fa-f]{2}(?:[\s:,;._-]{0,2}(?:0x|\\x|%)?[0-9A-Fa-f]{2}){2,}"
+    r"(?:[\s:,;._-]?[0-9A-Fa-f])?(?![0-9A-Za-z])"
+)
+_HEX_MARK = re.compile(r"0x|\\x|[^0-9A-Fa-f]", re.IGNORECASE)
+_URL_SAFE: Final = str.maketrans("-_", "+/")
+_JOINERS = re.compile(r"[-_+/]+")
+_BASE32 = re.compile(r"[A-Z2-7]{5,}=*|(?=[a-z]*[2-7=])[a-z2-7]{5,}=*|[a-z2-7]{16,}=*")
+_BASE32_DIGITS: Final = str.maketrans(
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789abcdefghijklmnopqrstuv"
+)
+_READABLE = re.compile(r"[^\W_]{2}|[^\W_].*[^\W_]", re.DOTALL)
+_ASCII_PAIRS = re.compile(rb"[\x20-\x7e]{4,}")
+
+_BASE64_KEPT: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_NOT_BASE64: Final = bytes(code for code in range(256) if code not in _BASE64_KEPT + b"+/-_")
+_NOT_BASE62: Final = bytes(code for code in range(256) if code not in _BASE64_KEPT)
+# Capital letters only: in small ones prose itself would be the noise, and they are found in runs.
+_NOT_BASE32: Final = bytes(
+    code for code in range(256) if code not in b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+)
+_NOT_HEX: Final = bytes(code for code in range(256) if code not in b"0123456789abcdefABCDEF")
+_STANDARD: Final = bytes.maketrans(b"-_", b"+/")
+
+
+class TooDeep(Exception):
+    """A text is wrapped in more layers, or decodes to more text, than is looked through."""
+
+
+def unescaped(text: str) -> str:
+    """Undo HTML, percent, quoted-printable, backslash and tag-character escapes to a fixpoint.
+
+    Raises:
+        TooDeep: No fixpoint within `MAX_ROUNDS` rounds.
+    """
+    for _ in range(MAX_ROUNDS):
+        before = text
+        if "&" in text:
+            text = html.unescape(text)
+        if "%" in text:
+            text = _PERCENT_U.sub(lambda found: chr(int(found[1], 16)), text)
+            if _PERCENT.search(text):
+                text = unquote(text)
+        if "=" in text:
+            text = _QUOTED.sub(lambda found: f"%{found[1]}" if found[1] else "", text)
+        if "\\" in text:
+            text = _ESCAPE.sub(_escape, _ESCAPED_BYTES.sub(_bytes, text))
+        if _HAS_TAGS.search(text):
+            text = text.translate(_TAGS)
+        if text == before:
+            return _paired(text)
+    raise TooDeep
+
+
+def decoded(pieces: Sequence[Piece]) -> list[Piece]:
+    """Everything readable that runs in the pieces decode to, decoded again to a bounded depth.
+
+    Args:
+        pieces: Texts, with their escapes and without.
+
+    Returns:
+        Pieces whose origin names the encoding.
+
+    Raises:
+        TooDeep: Beyond `MAX_DEPTH` layers, or `MAX_GROWTH`.
+    """
+    allowance = MAX_GROWTH * sum(len(piece.text) for piece in pieces) + 65_536
+    seen = {piece.text for piece in pieces}
+    found: list[Piece] = []
+    current = list(pieces)
+    for _ in range(MAX_DEPTH):
+        fresh = []
+        for piece in _decode_once(current):
+            if piece.text in seen:
+                continue
+            seen.add(piece.text)
+            fresh.append(piece)
+            allowance -= len(piece.text)
+            if allowance < 0:
+                raise TooDeep
+        if not fresh:
+            return found
+        found += fresh
+        current = fresh
+    # What is still short could be anything; a long text at this depth is hiding on purpose.
+    if any(len(piece.text) >= 16 for piece in current):
+        raise TooDeep
+    return found
+
+
+def run_across(before: Piece, after: Piece) -> Piece | None:
+    """The run that two texts make where they meet; None where they make none."""
+    tail, head = _LAST_RUN.search(before.text), _FIRST_RUN.match(after.text)
+    if tail is None or head is None or (_is_word(tail[0]) and _is_word(head[0])):
+        return None
+    return Piece("", tail[0] + head[0])
+
+
+def noise(text: str) -> Iterator[tuple[str, bytes]]:
+    """The whole text decoded as if it were one run, at every alignment.
+
+    Returns:
+        The name of the view and the bytes.
+    """
+    data = text.encode()
+    for run in sorted({data.translate(_STANDARD, _NOT_BASE64), data.translate(None, _NOT_BASE62)}):
+        for offset in range(4):
+            body = run[offset:]
+            yield "base64", binascii.a2b_base64(body + b"A" * (-len(body) % 4))
+    digits = data.translate(None, _NOT_BASE32).decode().translate(_BASE32_DIGITS)
+    if digits:
+        whole = int(digits, 32)
+        for shift in range(8):
+            # A power-of-two base: linear, and the bits of all alignments are in one number.
+            number = whole >> shift
+            yield "base32", number.to_bytes((number.bit_length() + 7) // 8 or 1, "big")
+    nibbles = data.replace(b"0x", b"").replace(b"0X", b"").translate(None, _NOT_HEX)
+    for offset in range(2):
+        body = nibbles[offset:]
+        yield "hex", binascii.a2b_hex(body[: len(body) // 2 * 2])
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = found[1] or found[2] or found[3]
+    if code:
+        number = int(code, 16)
+        return chr(number) if number < 0x110000 else " "
+    if found[4]:
+        return chr(int(found[4], 8))
+    return _WHITE.get(found[5], found[5])
+
+
+def _bytes(found: re.Match[str]) -> str:
+    data = bytes(
+        int(item[1], 16) if item[1] else int(item[2], 8) & 0xFF for item in _BYTE.finditer(found[0])
+    )
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def _paired(text: str) -> str:
+    """Surrogates that came from escapes become the characters they stand for."""
+    if text.isascii() or not re.search("[\ud800-\udfff]", text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _decode_once(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    for piece in pieces:
+        if piece.origin:
+            plain = unescaped(piece.text)
+            if plain != piece.text:
+                yield Piece(piece.pointer, plain, piece.kind, piece.origin)
+        if not piece.text.isascii():
+            yield from _wide(piece)
+        for found in _HEX_RUN.finditer(piece.text):
+            yield from _readable(piece, "hex", _from_hex(found[0]))
+    # Prose repeats its words: each distinct run is decoded once, where it is first.
+    first: dict[str, Piece] = {}
+    for piece in pieces:
+        for run in _RUN.findall(piece.text):
+            first.setdefault(run, piece)
+    for run, piece in first.items():
+        if not _is_word(run):
+            for variant in _variants(run):
+                yield from _readable(piece, "base64", _from_base64(variant))
+        if _BASE32.fullmatch(run):
+            yield from _readable(piece, "base32", [_from_base32(run)])
+
+
+def _is_word(run: str) -> bool:
+    """Plain words in one letter case; base64 of a readable text is practically never one."""
+    return run.isalpha() and (run.islower() or run.isupper() or run.istitle())
+
+
+def _variants(run: str) -> set[str]:
+    body = run.rstrip("=")
+    return {body, body.strip("-_+/"), _JOINERS.sub("", body), *_JOINERS.split(body)}
+
+
+def _from_base64(run: str) -> list[bytes]:
+    if len(run) < 4 or len(run) % 4 == 1:
+        return []
+    return [binascii.a2b_base64(run.translate(_URL_SAFE) + "=" * (-len(run) % 4))]
+
+
+def _from_base32(run: str) -> bytes:
+    digits = run.rstrip("=").upper().translate(_BASE32_DIGITS)
+    number = int(digits, 32) >> (5 * len(digits) % 8)
+    return number.to_bytes(5 * len(digits) // 8, "big")
+
+
+def _from_hex(run: str) -> list[bytes]:
+    digits = _HEX_MARK.sub("", run)
+    if len(digits) % 2 == 0:
+        return [binascii.a2b_hex(digits)]
+    return [binascii.a2b_hex(digits[1:]), binascii.a2b_hex(digits[:-1])]
+
+
+def _readable(piece: Piece, origin: str, candidates: list[bytes]) -> Iterator[Piece]:
+    for data in candidates:
+        for text in _texts(data):
+            if _READABLE.search(text):
+                yield Piece(piece.pointer, text, "text", origin)
+
+
+def _texts(data: bytes) -> Iterator[str]:
+    """The readings of bytes as printable text: UTF-8, and UTF-16 of one script."""
+    for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
+        try:
+            text = visible(data.decode(encoding).strip("\0\ufeff\r\n\t "))
+        except UnicodeDecodeError:
+            continue
+        if not "".join(text.split()).isprintable():
+            continue
+        # Any bytes are UTF-16 of something; letters of one script are no accident.
+        if encoding == "utf-8" or len({ord(char) >> 8 for char in text} - {0}) <= 1:
+            yield text
+
+
+def _wide(piece: Piece) -> Iterator[Piece]:
+    """ASCII text that was read as UTF-16, which looks like ideographs."""
+    for encoding in ("utf-16-le", "utf-16-be"):
+        data = piece.text.encode(encoding, "replace").replace(b"\0", b"")
+        runs = _ASCII_PAIRS.findall(data)
+        if runs:
+            yield Piece(piece.pointer, b" ".join(runs).decode("ascii"), "text", "utf-16")
