@@ -29,7 +29,7 @@ def engine() -> DockerEngine:
 
 @pytest.fixture(scope="session")
 def leg_image(engine: DockerEngine) -> str:
-    """Reference of the leg image: `AO_EVAL_LEG_IMAGE`, else that of this version, built if absent."""
+    """The leg image: what `AO_EVAL_LEG_IMAGE` names, else that of this version, built if absent."""
     from runner.app import images
 
     named = os.environ.get("AO_EVAL_LEG_IMAGE")
@@ -46,9 +46,7 @@ def staging_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def make_project(
-    engine: DockerEngine, leg_image: str, staging_base: Path
-) -> Iterator[MakeProject]:
+def make_project(engine: DockerEngine, leg_image: str, staging_base: Path) -> Iterator[MakeProject]:
     """Makes projects; when the session ends, none of them has left anything behind."""
     from tests.container.projects import Project
 

@@ -84,6 +84,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
+    sys.unraisablehook = _not_lost
     sys.exit(_run(arguments))
 
 
@@ -105,6 +106,21 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     signal.signal(signal.SIGINT, again)
     signal.signal(signal.SIGTERM, again)
     raise Interrupted(number)
+
+
+def _not_lost(lost: sys.UnraisableHookArgs) -> None:
+    """A signal that came inside a callback that swallows exceptions is raised again outside it."""
+    stop = lost.exc_value
+    if not isinstance(stop, Interrupted):
+        sys.__unraisablehook__(lost)
+        return
+
+    def once_more(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        raise Interrupted(stop.number)
+
+    signal.signal(signal.SIGALRM, once_more)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
 
 
 def _run(arguments: list[str] | None) -> int:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from runner.cli import options
-from runner.errors import InputError
+from runner.errors import InputError, PrerequisiteError
 
 if TYPE_CHECKING:
     from runner.app.outcomes import Shown
+    from runner.ledger.jsonfile import Account
+    from runner.model.burn import BurnHead
 
 _FILE: Any = click.Path(path_type=Path)
 
@@ -36,16 +40,54 @@ def _named(path: str | None, option: str) -> Path | None:
     return Path(path)
 
 
+@contextmanager
+def _warned() -> Generator[None]:
+    """What a command would have warned of is shown before its refusal, too."""
+    from runner.app.outcomesbox import Refused
+
+    try:
+        yield
+    except Refused as error:
+        _warn(error.warnings)
+        raise
+
+
+def _warn(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(f"ao-eval: WARN {line}", err=True)
+
+
+def _copy(out: str | None, *inputs: Path | None) -> Path | None:
+    """Where the copy goes, looked at before anything is done: a bad place must cost no burn."""
+    path = _named(out, "--out")
+    if path is None:
+        return None
+    folder = path.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError("its folder is missing or cannot be written", where=f"--out {path}")
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        # /dev/stdout, for one, would be replaced by a file.
+        raise InputError("not a regular file", where=f"--out {path}")
+    target = os.path.realpath(path)
+    if any(item is not None and os.path.realpath(item) == target for item in inputs):
+        raise InputError("would overwrite an input", where=f"--out {path}")
+    return path
+
+
 def _show(shown: Shown, out: Path | None) -> int:
     from runner.host.atomic import write_atomic
 
-    for line in shown.warnings:
-        click.echo(f"ao-eval: WARN {line}", err=True)
-    if out is not None:
-        write_atomic(out, f"{shown.document}\n".encode())
+    _warn(shown.warnings)
     click.echo(shown.document)
     for line in shown.notes:
         click.echo(f"ao-eval: {line}", err=True)
+    if out is not None:
+        try:
+            write_atomic(out, f"{shown.document}\n".encode())
+        except OSError as error:
+            raise PrerequisiteError(
+                f"the copy was not written: {error.strerror}", where=f"--out {out}"
+            ) from error
     return shown.exit_code
 
 
@@ -55,28 +97,29 @@ def _show(shown: Shown, out: Path | None) -> int:
     "--holdout-file", "holdouts", multiple=True, metavar="FILE", help="JSONL with answers."
 )
 @click.option("--judge-spec", metavar="FILE", help="Recompute the judge content hash from it.")
-@click.option("--out", type=_FILE, metavar="FILE", help="A copy of the rubric.")
+@click.option("--out", metavar="FILE", help="A copy of the rubric.")
 @click.option("--strict", is_flag=True, help="Refuse whatever could not be checked.")
 def compile_(
     input_file: Path,
     holdouts: tuple[str, ...],
     judge_spec: str | None,
-    out: Path | None,
+    out: str | None,
     strict: bool,
 ) -> int:
     """Compile, and print the rubric as canonical JSON."""
     from runner.app.outcomes import CompileRequest, compile_outcomes
 
-    shown = compile_outcomes(
-        CompileRequest(
-            surroundings=options.surroundings(),
-            input=input_file,
-            holdouts=_holdouts(holdouts),
-            judge_spec=_named(judge_spec, "--judge-spec"),
-            strict=strict,
-        )
+    request = CompileRequest(
+        surroundings=options.surroundings(),
+        input=input_file,
+        holdouts=_holdouts(holdouts),
+        judge_spec=_named(judge_spec, "--judge-spec"),
+        strict=strict,
     )
-    return _show(shown, out)
+    copy = _copy(out, request.input, *request.holdouts, request.judge_spec)
+    with _warned():
+        shown = compile_outcomes(request)
+    return _show(shown, copy)
 
 
 def _holdouts(paths: tuple[str, ...]) -> tuple[Path, ...]:
@@ -100,7 +143,7 @@ _INGEST: tuple[Callable[[Any], Any], ...] = (
     click.option("--run-id", metavar="ID", help="Run id of the graded run."),
     click.option("--baseline-score", metavar="FILE", help="Earlier score to compare with."),
     click.option("--gate", type=click.Choice(["fail", "warn"]), help="Exit 1 from this band on."),
-    click.option("--out", type=_FILE, metavar="FILE", help="A copy of the verdict."),
+    click.option("--out", metavar="FILE", help="A copy of the verdict."),
     click.option("--strict", is_flag=True, help="Refuse whatever is not enforced."),
 )
 
@@ -122,29 +165,33 @@ def ingest(score_file: str | None, score: str | None, **given: Any) -> int:
     path = _named(score_file if score is None else score, "SCORE")
     if path is None:
         raise InputError("no score file", where="SCORE")
-    shown = ingest_outcomes(
-        IngestRequest(
-            surroundings=options.surroundings(),
-            score=path,
-            stated={
-                "judge_hash": given["expect_judge_hash"],
-                "suite": given["suite"],
-                "split": given["split"],
-                "gt_version": given["gt_version"],
-                "threshold": given["threshold"],
-                "run_id": given["run_id"],
-            },
-            ledger=_named(given["burn_ledger"], "--burn-ledger"),
-            rubric=_named(given["rubric"], "--rubric"),
-            holdouts=_holdouts(given["holdouts"]),
-            baseline=_named(given["baseline_score"], "--baseline-score"),
-            bead=given["bead"],
-            manifest_out=_named(given["manifest_out"], "--manifest-out"),
-            gate=given["gate"],
-            strict=given["strict"],
-        )
+    ledger = _named(given["burn_ledger"], "--burn-ledger")
+    request = IngestRequest(
+        surroundings=options.surroundings(),
+        score=path,
+        stated={
+            "judge_hash": given["expect_judge_hash"],
+            "suite": given["suite"],
+            "split": given["split"],
+            "gt_version": given["gt_version"],
+            "threshold": given["threshold"],
+            "run_id": given["run_id"],
+        },
+        ledger=ledger,
+        rubric=_named(given["rubric"], "--rubric"),
+        holdouts=_holdouts(given["holdouts"]),
+        baseline=_named(given["baseline_score"], "--baseline-score"),
+        bead=given["bead"],
+        manifest_out=_named(given["manifest_out"], "--manifest-out"),
+        gate=given["gate"],
+        strict=given["strict"],
     )
-    return _show(shown, given["out"])
+    head = None if ledger is None else Path(f"{ledger}.head")
+    inputs = (path, ledger, head, request.rubric, request.baseline, *request.holdouts)
+    copy = _copy(given["out"], *inputs)
+    with _warned():
+        shown = ingest_outcomes(request)
+    return _show(shown, copy)
 
 
 @command.command(name="hash", help="Print the content hash of a judge specification.")
@@ -190,22 +237,45 @@ def show(file: Path) -> None:
         "interrupted": account.interrupted,
     }
     click.echo(json.dumps(plain, indent=2))
-    for line in account.warnings:
-        click.echo(f"ao-eval: WARN {line}", err=True)
+    _warn(account.warnings)
 
 
 @ledger.command(name="verify", help="Recompute the chain and compare it with the head.")
 @click.argument("file", type=_FILE)
-def verify(file: Path) -> None:
-    """Verify a ledger."""
+@click.option(
+    "--verdict",
+    "verdicts",
+    multiple=True,
+    metavar="FILE",
+    help="A verdict that burned; its head must lie on the chain.",
+)
+def verify(file: Path, verdicts: tuple[str, ...]) -> None:
+    """Verify a ledger; verdicts show what file and head put back together do not."""
     from runner.ledger import jsonfile
 
-    _account(jsonfile.verify(file), file)
+    named = (_named(path, "--verdict") for path in verdicts)
+    seen = [_head_of(path) for path in named if path is not None]
+    _account(jsonfile.verify(file, seen=seen), file)
 
 
-def _account(account: Any, file: Path) -> None:
-    for line in account.warnings:
-        click.echo(f"ao-eval: WARN {line}", err=True)
+def _head_of(path: Path) -> BurnHead:
+    """Head that a verdict carries."""
+    from pydantic import ValidationError
+
+    from runner.app.suites import read_bytes
+    from runner.model.verdict import CouncilVerdict
+
+    try:
+        verdict = CouncilVerdict.model_validate_json(read_bytes(path))
+    except ValidationError:
+        raise InputError("no council verdict", where=str(path)) from None
+    if verdict.burn_ledger_head is None:
+        raise InputError("this verdict burned nothing", where=str(path))
+    return verdict.burn_ledger_head
+
+
+def _account(account: Account, file: Path) -> None:
+    _warn(account.warnings)
     burns = f"{account.head.count} burns, budget {account.budget}"
     note = "; the last burn was interrupted, it counts" if account.interrupted else ""
     click.echo(f"{file}: verified: {burns}, head {account.head.sha256}{note}")

@@ -25,6 +25,10 @@ from runner.model.leg import (
 from runner.model.suite import Case, CaseRuntime, Suite, Tier
 
 DEFAULT_TIMEOUT_SECONDS = 30
+_VARIANTS: dict[Axis, tuple[str, ...]] = {
+    Axis.CONTEXT: (Variant.CONTEXT_OFF, Variant.CONTEXT_ON, Variant.NONE),
+    Axis.SKILL: (Variant.SKILL_ON, Variant.SKILL_OFF),
+}
 _LIVE = frozenset({CaseRuntime.CLAUDE, CaseRuntime.CODEX, CaseRuntime.MANUAL})
 
 
@@ -98,12 +102,8 @@ def _leg_degradation(
 
 
 def supported_variants(axis: Axis) -> tuple[str, ...]:
-    """The two variants of an axis, and the plain run."""
-    match axis:
-        case Axis.CONTEXT:
-            return (Variant.CONTEXT_OFF, Variant.CONTEXT_ON, Variant.NONE)
-        case Axis.SKILL:
-            return (Variant.SKILL_ON, Variant.SKILL_OFF)
+    """The two variants of an axis; for the context axis also the plain run."""
+    return _VARIANTS[axis]
 
 
 def as_token(text: str) -> str:

@@ -38,7 +38,7 @@ Score = Annotated[float, Field(ge=0.0, le=1.0)]
 
 Delta = Annotated[float, Field(ge=-1.0, le=1.0)]
 
-Timestamp = Annotated[
-    str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?Z$")
-]
+# Digits are listed because to some dialects `\d` is every digit of Unicode.
+_DATE, _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
+Timestamp = Annotated[str, StringConstraints(pattern=f"^{_DATE}T{_TIME}Z$")]
 """UTC, RFC 3339, with `Z`."""

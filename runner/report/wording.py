@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal
 
+from runner.core.liveproof import void
 from runner.model.leg import DegradedReason
-from runner.model.liveproof import LiveRootProof
+from runner.model.liveproof import LiveRootProof, LiveStateProof
 from runner.model.record import Verdict
 from runner.model.scorecard import (
     CheckedFile,
@@ -39,7 +40,8 @@ def is_clean(card: ContextScorecard) -> bool:
         card.integrity.verdict == "clean"
         and not card.integrity.problems
         and not live.mounts_reaching
-        and not any(root.fatal and not root.unchanged for root in live.roots)
+        and not any(root.violates for root in live.roots)
+        and not void(live)
         and sandbox.differences == 0
     )
 
@@ -115,6 +117,7 @@ def integrity_lines(card: ContextScorecard) -> list[str]:
         for item in live.mounts_reaching
         if not any(item in problem for problem in problems)
     ]
+    lines += [visible(line, limit=500) for line in void(live) if line not in problems]
     if card.integrity.sandbox.differences:
         lines.append(
             f"{plural(card.integrity.sandbox.differences, 'field')} of a created container "
@@ -125,7 +128,7 @@ def integrity_lines(card: ContextScorecard) -> list[str]:
 
 def _change_lines(root: LiveRootProof) -> list[str]:
     where = visible(root.path, limit=300)
-    fatal = "" if root.fatal else ", not fatal"
+    fatal = ", allowed" if root.allowed else "" if root.fatal else ", not fatal"
     lines = []
     for change in root.changes[:_SHOWN_CHANGES]:
         names = ", ".join(visible(name, limit=40) for name in change.attributes)
@@ -151,6 +154,8 @@ def proof_line(card: ContextScorecard) -> str:
         parts.append("no mount reached it")
     else:
         parts.append("no mount was checked")
+    if live.roots:
+        parts.append(_watch_phrase(live))
     if sandbox.containers:
         network = f"network {sandbox.network}"
         if set(sandbox.interfaces) - {"lo"}:
@@ -174,16 +179,35 @@ def _roots_phrase(roots: tuple[LiveRootProof, ...]) -> str:
     head = f"live state: {plural(len(roots), 'root')}, {entries} hashed"
     changed = [root for root in roots if not root.unchanged]
     if changed:
-        names = ", ".join(
-            visible(root.path, limit=200) + ("" if root.fatal else " (not fatal)")
-            for root in changed
-        )
+        names = ", ".join(visible(root.path, limit=200) + _consequence(root) for root in changed)
         return f"{head}, CHANGED: {names}"
     digests = [short(root.before_sha256 or NOTHING) for root in roots[:3]]
     more = f" and {len(roots) - 3} more" if len(roots) > 3 else ""
     absent = sum(not root.present_before for root in roots)
     note = f" ({absent} absent and still absent)" if absent else ""
     return f"{head}, sha256 {', '.join(digests)}{more} before = after{note}"
+
+
+def _consequence(root: LiveRootProof) -> str:
+    return " (allowed)" if root.allowed else "" if root.fatal else " (not fatal)"
+
+
+def _watch_phrase(live: LiveStateProof) -> str:
+    """How it was watched, and whether the detectors fired on what was planted for them."""
+    watch = live.watch
+    if watch.method == "none":
+        phrase = "not watched"
+    else:
+        phrase = f"watched by {watch.method}" + ("" if watch.complete else ", NOT COMPLETE")
+    if watch.note and not watch.complete:
+        phrase += f" ({visible(watch.note, limit=200)})"
+    planted = sum(decoy.planted for decoy in live.decoys)
+    flagged = sum(
+        min(decoy.witnessed, decoy.planted if decoy.watched is None else decoy.watched)
+        for decoy in live.decoys
+    )
+    told = f"{flagged} of {planted} planted mutations flagged"
+    return f"{phrase}, PROOF IS VOID, {told}" if void(live) else f"{phrase}, {told}"
 
 
 def degraded_text(reason: DegradedReason | None, detail: str | None) -> str:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.bench import cases, fixed, scale, witness
+from tests.bench import cases, fixed, scale, scan, witness
 
 
 class Bench(NamedTuple):
@@ -56,6 +56,12 @@ BENCHES = (
         "peak memory of the orchestrator at 10,000 / at 1,000 cases",
         1.5,
         scale.memory_pair,
+    ),
+    Bench(
+        "scan",
+        "scan of 1 MB against 10,000 holdout values / one plain pass of its matcher",
+        10.0,
+        scan.pair,
     ),
 )
 

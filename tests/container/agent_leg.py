@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, Self
 
 import docker
 
+from runner.core.confine import AGENT_COMMAND
 from runner.core.wire import (
     MARKER_ENV,
     Bye,
@@ -29,9 +29,10 @@ from runner.core.wire import (
     Limits,
     encode_plan,
 )
+from runner.host.agentfiles import stage_agent
 from runner.model.leg import Axis, CasePlan, Command, ContextRoot, LegPlan, Probe
+from tests.container.projects import RUNTIME
 
-AGENT = Path(__file__).resolve().parents[2] / "runner" / "inside" / "agent.py"
 IMAGE = ""
 """Reference of the leg image; each test module sets it from the fixture `leg_image`."""
 CASE_UID = 65532
@@ -100,6 +101,8 @@ class Leg:
         hold: int = 0,
         host: dict[str, Any] | None = None,
         env: dict[str, str] | None = None,
+        tamper: Callable[[Path], object] | None = None,
+        verbose: bool = False,
     ) -> None:
         self.client = docker.from_env()
         self.nonce = secrets.token_hex(16)
@@ -128,10 +131,13 @@ class Leg:
         self.home = tmp / self.nonce
         self.volume: str | None = None
         self.id = ""
+        self._received = b""
         self._stack = contextlib.ExitStack()
         self._context = context
         self._overlay = overlay
-        self._host = host or {}
+        self._tamper = tamper
+        self._command = [AGENT_COMMAND[0], *["-v"] * verbose, *AGENT_COMMAND[1:]]
+        self._host = {**({"Runtime": RUNTIME} if RUNTIME else {}), **(host or {})}
 
     def __enter__(self) -> Self:
         with self._stack:
@@ -142,9 +148,11 @@ class Leg:
     def _create(self) -> None:
         api = self.client.api
         self._stack.callback(self.client.close)
-        for name in ("ao", "lower", "upper", "work"):
+        for name in ("lower", "upper", "work"):
             (self.home / name).mkdir(parents=True, exist_ok=True)
-        shutil.copy(AGENT, self.home / "ao" / "agent.py")
+        stage_agent(self.home / "ao")
+        if self._tamper is not None:
+            self._tamper(self.home / "ao" / "agent")
         (self.home / "lower" / "given.txt").write_text("given\n")
         (self.home / "lower" / "deep").mkdir()
         (self.home / "lower" / "deep" / "file").write_text("lower\n")
@@ -191,7 +199,7 @@ class Leg:
         }
         config = {
             "Image": IMAGE,
-            "Entrypoint": ["python3", "-I", "-S", "-E", "-B", "/ao/agent.py"],
+            "Entrypoint": self._command,
             "Cmd": None,
             "User": "0:0",
             "WorkingDir": "/",
@@ -226,15 +234,19 @@ class Leg:
 
     def frames(self) -> Iterator[tuple[int, bytes]]:
         """(stream number, bytes) as the engine multiplexes them."""
-        buffer = b""
-        while data := self.socket.recv(65536):
-            buffer += data
-            while len(buffer) >= 8:
-                stream, size = struct.unpack(">BxxxL", buffer[:8])
-                if len(buffer) < 8 + size:
+        while True:
+            while len(self._received) >= 8:
+                stream, size = struct.unpack(">BxxxL", self._received[:8])
+                if len(self._received) < 8 + size:
                     break
-                yield stream, buffer[8 : 8 + size]
-                buffer = buffer[8 + size :]
+                data = self._received[8 : 8 + size]
+                # Before the caller has it: who stops listening here goes on behind it.
+                self._received = self._received[8 + size :]
+                yield stream, data
+            data = self.socket.recv(65536)
+            if not data:
+                return
+            self._received += data
 
     def pump(self, until: type[Event] | None = None) -> Outcome:
         """Decode until an event of that type, or to the end of the stream."""

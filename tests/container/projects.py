@@ -18,11 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from runner.app.reap import reap
-from runner.core.confine import LABEL
+from runner.core.confine import LABEL, is_gvisor
 from runner.engine.docker_engine import DockerEngine
 
 TOP = Path(__file__).resolve().parents[2]
 CASE_USER = os.geteuid() or 65532
+RUNTIME = os.environ.get("AO_EVAL_RUNTIME")
+"""OCI runtime that the tests are run under; None: the engine's default."""
+GVISOR = is_gvisor(RUNTIME)
 PATIENCE = 60.0
 """Seconds for anything that takes a few on an idle machine."""
 
@@ -227,6 +230,8 @@ class Project:
     def environment(self, **more: str) -> dict[str, str]:
         """Environment of commands: what they need, the user's Docker settings, what is given."""
         docker = {name: value for name, value in os.environ.items() if name.startswith("DOCKER_")}
+        if RUNTIME:
+            docker["AO_EVAL_RUNTIME"] = RUNTIME
         configuration = Path.home() / ".docker"
         if configuration.is_dir():
             docker.setdefault("DOCKER_CONFIG", str(configuration))
@@ -241,12 +246,12 @@ class Project:
             **more,
         }
 
-    def start(self, *arguments: object, cwd: Path | None = None, **env: str) -> Running:
+    def start(self, *arguments: object, **env: str) -> Running:
         """Start `ao-eval` with these arguments and variables."""
         before = self.directories()
         process = subprocess.Popen(
             [sys.executable, "-m", "runner", *map(str, arguments)],
-            cwd=cwd or self.repo,
+            cwd=self.repo,
             env=self.environment(**env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -256,9 +261,9 @@ class Project:
         self._processes.append(process)
         return Running(self, process, before)
 
-    def ao_eval(self, *arguments: object, cwd: Path | None = None, **env: str) -> Result:
+    def ao_eval(self, *arguments: object, **env: str) -> Result:
         """Run `ao-eval` to its end."""
-        return self.start(*arguments, cwd=cwd, **env).finish()
+        return self.start(*arguments, **env).finish()
 
     def while_waiting(
         self, count: int, act: Callable[[list[str]], object], *arguments: object, **env: str

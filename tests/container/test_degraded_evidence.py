@@ -98,7 +98,7 @@ def test_a_loss_on_one_side_only_opens_the_bounds_and_a_gate_uses_the_lower_one(
     assert result.code == 1, result.stderr
     assert result.card["aggregate_delta"] == 1.0
     pairing = result.card["pairing"]
-    assert (pairing["delta_lower_bound"], pairing["delta_upper_bound"]) == (0.0, 0.5)
+    assert (pairing["delta_lower_bound"], pairing["delta_upper_bound"]) == (0.0, 1.0)
     assert result.card["per_case"][0]["degraded_detail"] == "crash"
 
 

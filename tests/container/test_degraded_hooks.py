@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -64,7 +63,7 @@ def test_switched_off_hooks_degrade_both_legs(project: Project, where: str) -> N
     # What happened is still told; it only counts for nothing.
     assert result.case("needs-hint")["exit_code"] == 0
     assert result.case("needs-hint", "context_off")["exit_code"] == 1
-    assert ": ".join(reason) in result.stdout or " ".join(reason) in result.stdout
+    assert "/".join(reason) in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -88,7 +87,7 @@ def test_an_ambiguous_switch_is_refused_before_anything_runs(
 
 
 def test_a_narrow_scrub_prefix_removes_nothing_and_degrades_nothing(
-    project: Project, tmp_path: Path
+    project: Project,
 ) -> None:
     path = project.suite(
         case("sees-it", 'test "$AGENTOPS_MODE" = full'),

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.container.projects import (
-    HELPFUL,
     NEEDS_HINT,
     WAITING,
     Project,
@@ -67,37 +62,18 @@ def test_an_unsafe_root_degrades_its_leg_and_is_a_violation(
     assert "learnings/" in result.card["integrity"]["problems"][0]
 
 
-GROW = """
-import sys, time
-with open(sys.argv[1], "ab", buffering=0) as file:
-    while True:
-        file.write(b"x")
-        time.sleep(0.0001)
-"""
+NEVER_THE_SAME = "/proc/sys/kernel/random"
+"""Its files say that they are empty and are not: they change while they are read, for root too."""
 
 
-@contextlib.contextmanager
-def _growing(path: Path) -> Iterator[None]:
-    """Another process writes to a file all the time."""
-    with subprocess.Popen([sys.executable, "-c", GROW, str(path)]) as writer:
-        try:
-            size = path.stat().st_size
-            while path.stat().st_size == size:
-                time.sleep(0.01)
-            yield
-        finally:
-            writer.kill()
-
-
-@pytest.mark.parametrize("detail", ["missing", "unreadable"])
+@pytest.mark.parametrize(
+    "detail, root", [("missing", "no/such/folder"), ("unreadable", NEVER_THE_SAME)]
+)
 def test_a_root_that_is_not_there_or_does_not_hold_still_degrades_its_leg(
-    project: Project, detail: str
+    project: Project, detail: str, root: str
 ) -> None:
-    path = project.suite(*_cases(), on=None if detail == "missing" else HELPFUL)
-    with contextlib.ExitStack() as stack:
-        if detail == "unreadable":
-            stack.enter_context(_growing(project.root("on") / "learnings" / "hint.md"))
-        result = project.ao_eval("ab", path)
+    path = project.suite(*_cases())
+    result = project.ao_eval("ab", path, "--context-on-agents-dir", root)
 
     assert result.code == 4, result.stderr
     assert_no_claim(result, IDS)

@@ -24,18 +24,8 @@ from runner.core.record import Circumstances, run_record
 from runner.core.score import case_result
 from runner.core.stats import resolution
 from runner.core.suitefile import read_suite
-from runner.model.container import ContainerSpec, EngineInfo
-from runner.model.evidence import (
-    ContainerEvidence,
-    ContextArtifact,
-    ContextFile,
-    HooksEvidence,
-    LegHooks,
-    LegInside,
-    SandboxEvidence,
-)
+from runner.model.container import ContainerSpec
 from runner.model.leg import Axis, CasePlan, Command, ContextRoot, Degradation, LegPlan
-from runner.model.liveproof import LiveStateEvidence
 from runner.model.observation import (
     CaseObservation,
     Execution,
@@ -223,10 +213,12 @@ def result(
     index, stated = next(
         (index, item) for index, item in enumerate(suite.suite.cases) if item.id == case_id
     )
+    command = Command(argv=("true",), cwd=SUITE_DIR) if stated.is_command else None
+    ran = execution() if stated.is_command else None
     return case_result(
         stated,
-        case_plan(index=index, case_id=case_id, degraded=degraded),
-        seen or observation(case_id, index=index),
+        case_plan(index=index, case_id=case_id, degraded=degraded, command=command),
+        seen or observation(case_id, index=index, execution=ran),
         [judged(verdict, place) for place, verdict in enumerate(verdicts)],
     )
 
@@ -379,73 +371,3 @@ def inspected() -> Json:
     host paths, names and the storage driver's own paths."""
     found: Json = json.loads((GOLDEN / "inspect-20.10.json").read_text(encoding="utf-8"))
     return found
-
-
-# --- evidence
-
-
-def sandbox_evidence() -> SandboxEvidence:
-    """`evidence/sandbox.json` of one leg."""
-    return SandboxEvidence(
-        schema_version=1,
-        engine=EngineInfo(
-            endpoint="unix:///var/run/docker.sock",
-            daemon_id="id",
-            version="20.10.24",
-            api_version="1.41",
-            kernel="6.1.0",
-            cgroup_version="2",
-            storage_driver="overlay2",
-            runtimes=("runc",),
-            default_runtime="runc",
-            security=("name=seccomp,profile=default",),
-            rootless=False,
-            operating_system="Debian GNU/Linux 12",
-        ),
-        containers=(
-            ContainerEvidence(
-                leg="context_on", ordinal=0, profile={"user": "0:0"}, differences=()
-            ),
-        ),
-        inside=(LegInside(leg="context_on", start=inside_report(), end=inside_end()),),
-        problems=(),
-    )
-
-
-def hooks_evidence() -> HooksEvidence:
-    """`evidence/hooks.json` of one leg."""
-    seen = {"AO_PROFILE": digest("ci")}
-    return HooksEvidence(
-        schema_version=1,
-        host=seen,
-        dropped=("AO_API_KEY",),
-        scrub_prefixes_without_effect=("AO_PROFILE",),
-        legs=(
-            LegHooks(
-                leg="context_on",
-                inside_at_start=seen,
-                inside_at_end=seen,
-                created_configuration=("AO_PROFILE",),
-                preserved=True,
-            ),
-        ),
-    )
-
-
-def live_state_evidence() -> LiveStateEvidence:
-    """`evidence/live-state.json` of a clean run."""
-    return LiveStateEvidence(
-        schema_version=1,
-        proof=report.live(report.root()),
-        t0="2026-11-30T12:00:00Z",
-        t1="2026-11-30T12:00:02.5Z",
-    )
-
-
-def context_file() -> ContextFile:
-    """`context.json` with one artifact."""
-    return ContextFile(
-        schema_version=1,
-        label="context-on",
-        artifacts=(ContextArtifact(path="learnings/x.md", role="helpful", tokens=("X",)),),
-    )

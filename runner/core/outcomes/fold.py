@@ -78,7 +78,7 @@ def words(folded: str) -> list[str]:
 def weight(folded_words: list[str]) -> int:
     """How much a text says, in letters: an ideograph or a Hangul syllable counts two."""
     squeezed = "".join(folded_words)
-    return len(squeezed) + len(_IDEOGRAPHS.findall(squeezed))
+    return len(squeezed) + (0 if squeezed.isascii() else len(_IDEOGRAPHS.findall(squeezed)))
 
 
 def joins(left: str, right: str) -> bool:

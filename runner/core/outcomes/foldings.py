@@ -65,7 +65,7 @@ class Folding:
     Attributes:
         name: Name of the view; empty where the plainest of several is named.
         text: The words run together.
-        words: The words, in the order of the text; none where the text has lost their edges, so
+        words: Words of the same lengths and order; none where the text has lost their edges, so
             that short values do not count.
         applies: Whether it differs from what another folding covers.
     """
@@ -81,12 +81,17 @@ class Folding:
         return frozenset(accumulate(map(len, words), initial=0)) if words else frozenset()
 
 
-def _turned(item: Folded) -> list[str]:
+def _turned(item: Folded) -> str:
     """Words in ROT13. Folding takes marks off letters, which ROT13 has left alone: turn first."""
-    text = item.piece.text
-    if text.isascii():
-        return [word.translate(_ROT13) for word in item.words]
-    return fold.words(fold.lookalike(text.translate(_ROT13)))
+    if item.piece.text.isascii():
+        return item.squeezed.translate(_ROT13)
+    return "".join(_turned_words(item))
+
+
+def _turned_words(item: Folded) -> list[str]:
+    if item.piece.text.isascii():
+        return item.words  # of the same lengths
+    return fold.words(fold.lookalike(item.piece.text.translate(_ROT13)))
 
 
 SQUEEZED: Final = Folding("", lambda item: item.squeezed, lambda item: item.words)
@@ -102,9 +107,9 @@ BLURRED: Final = Folding(
 REVERSED: Final = Folding(
     "reversed",
     lambda item: item.blended[::-1],
-    lambda item: [word[::-1] for word in reversed(item.similar)],
+    lambda item: item.similar[::-1],
 )
-ROT13: Final = Folding("rot13", lambda item: "".join(_turned(item)), _turned)
+ROT13: Final = Folding("rot13", _turned, _turned_words)
 FOLDINGS: Final = (SQUEEZED, SIMILAR, BLURRED, REVERSED, ROT13)
 INNER: Final = Folding("inside a word", lambda item: item.squeezed, lambda item: item.words)
 

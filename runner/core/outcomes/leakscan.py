@@ -184,10 +184,10 @@ class _Search:
         foreign = any(item.similar is not item.words for item in items)
         for number, order in enumerate(orders):
             row = [items[position] for position in order]
-            strip = together([item.blended for item in row], self.sought.reach)
+            strip = together([item.blended for item in row], self.sought.squeezed.reach)
             self._run(row, strip, SIMILAR if foreign else SQUEEZED)
             if foreign:
-                strip_plain = together([item.squeezed for item in row], self.sought.reach)
+                strip_plain = together([item.squeezed for item in row], self.sought.squeezed.reach)
                 self._run(row, strip_plain, SQUEEZED)
             if number == 0:
                 self._run(row, strip.translated(), ROT13)
@@ -229,7 +229,7 @@ class _Search:
 
     def _ends(self, texts: Sequence[str]) -> str:
         """Texts without their middles, for what only looks at where they meet."""
-        reach = 2 * self.sought.reach + 16
+        reach = 2 * self.sought.squeezed.reach + 16
         return "\n".join(
             text if len(text) <= 2 * reach else f"{text[:reach]}\n{text[-reach:]}" for text in texts
         )
@@ -282,17 +282,17 @@ class _Search:
         """Words inside words (`theParisAnswer`, `km42`), and words in spaced letters."""
         inner = []
         for item in items:
-            text = item.piece.text
+            text, pointer, origin = item.piece.text, item.piece.pointer, item.piece.origin
             parts = [
                 part
                 for word in (_ALNUM.findall(text) if _MIXED.search(text) else ())
                 if len(word) <= MAX_MIXED and _MIXED.search(word)
-                for part in (*_PARTS.findall(word), "\n")
+                for part in _PARTS.findall(word)
             ]
             spaced = [_NOT_ALNUM.sub("", found) for found in _SPACED.findall(text)]
-            if parts or spaced:
-                joined = " ".join((*parts, *spaced))
-                inner.append(Piece(item.piece.pointer, joined, "id", item.piece.origin))
+            for view, found in ((INNER.name, parts), ("spaces and punctuation", spaced)):
+                if found:
+                    inner.append(Piece(pointer, " ".join(found), "id", _joined(origin, view)))
         folded = folded_all(inner)
         for item in folded:
             self._tokens(item)

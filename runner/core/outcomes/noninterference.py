@@ -20,7 +20,7 @@ from runner.model.rubric import Rubric
 
 T = TypeVar("T")
 
-ROUNDS: Final = 2
+ROUNDS: Final = 4
 _DIGITS: Final = "0123456789"
 _LOWER: Final = "abcdefghijklmnopqrstuvwxyz"
 _PUNCTUATION: Final = "!#%&*,-./:;?@_~"
@@ -52,16 +52,31 @@ def check_noninterference(
         HoldoutRefusal: Two compilations differ.
     """
     expected = rubric_bytes(projection(compile_input))
-    for _ in range(ROUNDS):
-        if rubric_bytes(projection(scrambled(compile_input, randomness))) != expected:
+    for number in range(ROUNDS):
+        other = scrambled(compile_input, randomness, keys=number % 2 == 1)
+        if _projected(projection, other) != expected:
             raise HoldoutRefusal(
                 "the rubric depends on a value that must not reach it",
                 remedy="this is a defect of the projection; nothing was written",
             )
 
 
-def scrambled(compile_input: CompileInput, randomness: Randomness) -> CompileInput:
+def _projected(
+    projection: Callable[[CompileInput], Rubric], compile_input: CompileInput
+) -> bytes | None:
+    """The rubric of a scrambled input; None where the projection needed what was scrambled."""
+    try:
+        return rubric_bytes(projection(compile_input))
+    except Exception:  # noqa: BLE001  # it worked on the input itself: the difference is the finding
+        return None
+
+
+def scrambled(
+    compile_input: CompileInput, randomness: Randomness, *, keys: bool = False
+) -> CompileInput:
     """The input with every value that is not allow-listed replaced by another of its shape.
+
+    With `keys` the names that the input chose itself are replaced too.
 
     Shape: types, lengths of lists and objects, and for text its length and the kind of each
     character. Every character but white space is replaced by another one.
@@ -81,11 +96,11 @@ def scrambled(compile_input: CompileInput, randomness: Randomness) -> CompileInp
                     "domain": _other(task.domain, randomness),
                     "harness_ref": _other(task.harness_ref, randomness),
                     "stats": stats,
-                    "samples": _other(task.samples, randomness),
+                    "samples": _other(task.samples, randomness, keys=keys),
                 }
             ),
             "holdout_values": tuple(
-                _other(value, randomness) for value in compile_input.holdout_values
+                _other(value, randomness, keys=keys) for value in compile_input.holdout_values
             ),
             "split": {"dev": "holdout", "holdout": "dev"}.get(compile_input.split or ""),
         }
@@ -96,14 +111,15 @@ def _others(values: dict[str, Any], randomness: Randomness) -> dict[str, Any]:
     return {key: _other(value, randomness) for key, value in values.items()}
 
 
-def _other(value: Any, randomness: Randomness) -> Any:
+def _other(value: Any, randomness: Randomness, *, keys: bool = False) -> Any:
     """Another value of the same shape. The nesting is bounded by the reader."""
     if isinstance(value, dict):
         return {
-            _other(key, randomness): _other(member, randomness) for key, member in value.items()
+            _other(key, randomness) if keys else key: _other(member, randomness, keys=keys)
+            for key, member in value.items()
         }
     if isinstance(value, list):
-        return [_other(item, randomness) for item in value]
+        return [_other(item, randomness, keys=keys) for item in value]
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):

@@ -35,8 +35,7 @@ _TAGS: Final = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 _HAS_TAGS = re.compile("[\U000e0020-\U000e007e]")
 
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{4,}={0,6}")
-_LAST_RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]+\Z")
-_FIRST_RUN = re.compile(r"[A-Za-z0-9+/_-]+={0,6}")
+_RUN_CHARS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 _HEX_RUN = re.compile(
     r"(?<![0-9A-Za-z])(?:0x|\\x|%)?[0-9A-Fa-f]{2}(?:[\s:,;._-]{0,2}(?:0x|\\x|%)?[0-9A-Fa-f]{2}){2,}"
     r"(?:[\s:,;._-]?[0-9A-Fa-f])?(?![0-9A-Za-z])"
@@ -129,10 +128,11 @@ def decoded(pieces: Sequence[Piece]) -> list[Piece]:
 
 def run_across(before: Piece, after: Piece) -> Piece | None:
     """The run that two texts make where they meet; None where they make none."""
-    tail, head = _LAST_RUN.search(before.text), _FIRST_RUN.match(after.text)
-    if tail is None or head is None or (_is_word(tail[0]) and _is_word(head[0])):
+    tail = before.text[len(before.text.rstrip(_RUN_CHARS)) :]
+    head = after.text[: len(after.text) - len(after.text.lstrip(_RUN_CHARS + "="))]
+    if not tail or not head or (_is_word(tail) and _is_word(head)):
         return None
-    return Piece("", tail[0] + head[0])
+    return Piece("", tail + head)
 
 
 def noise(text: str) -> Iterator[tuple[str, bytes]]:
@@ -199,8 +199,8 @@ def _decode_once(pieces: Sequence[Piece]) -> Iterator[Piece]:
     # Prose repeats its words: each distinct run is decoded once, where it is first.
     first: dict[str, Piece] = {}
     for piece in pieces:
-        for run in _RUN.findall(piece.text):
-            first.setdefault(run, piece)
+        for run in set(_RUN.findall(piece.text)) - first.keys():
+            first[run] = piece
     for run, piece in first.items():
         if not _is_word(run):
             for variant in _variants(run):
@@ -211,7 +211,7 @@ def _decode_once(pieces: Sequence[Piece]) -> Iterator[Piece]:
 
 def _is_word(run: str) -> bool:
     """Plain words in one letter case; base64 of a readable text is practically never one."""
-    return run.isalpha() and (run.islower() or run.isupper() or run.istitle())
+    return run.isalpha() and (run.islower() or run.istitle() or (run.isupper() and len(run) < 8))
 
 
 def _variants(run: str) -> set[str]:

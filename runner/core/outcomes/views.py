@@ -74,20 +74,23 @@ class Needles:
     squeezed: Matcher = field(repr=False)
     literals: Matcher = field(repr=False)
 
-    @property
-    def reach(self) -> int:
-        """Length of the longest pattern of words run together."""
-        return max(map(len, self.squeezed.patterns), default=0)
-
 
 class Matcher:
-    """A multi-pattern matcher whose patterns know their values."""
+    """A multi-pattern matcher whose patterns know their values.
+
+    Attributes:
+        patterns: What is looked for.
+        holders: Of each pattern, the positions of its values.
+        is_aligned: Of each pattern, whether it counts at the edges of tokens only.
+        reach: Length of the longest pattern.
+    """
 
     def __init__(self, patterns: dict[str, list[int]], aligned: Iterable[str] = ()) -> None:
-        self._aligned = frozenset(aligned)
+        short = frozenset(aligned)
         self.patterns = tuple(patterns)
         self.holders = tuple(patterns.values())
-        self.is_aligned = tuple(pattern in self._aligned for pattern in self.patterns)
+        self.is_aligned = tuple(pattern in short for pattern in self.patterns)
+        self.reach = max(map(len, self.patterns), default=0)
         self._automaton = (
             AhoCorasick(self.patterns, implementation=Implementation.ContiguousNFA)
             if patterns
@@ -184,7 +187,7 @@ class _Sorter:
 
 
 def _may_be_number(joined: str) -> bool:
-    return len(joined) < 64 and any(char.isdigit() for char in joined)
+    return len(joined) < 64 and not joined.isalpha()
 
 
 def _squeezed_forms(text: str, joined: str, weight: int) -> set[str]:

@@ -134,6 +134,26 @@ def test_submounts_of_a_bind_are_read_only_or_absent(
             assert mount["BindOptions"] == {"Propagation": "rprivate", **option}
 
 
+@pytest.mark.parametrize("runtime", ["runsc", "runsc-kvm", "/usr/bin/runsc"])
+@pytest.mark.parametrize("api", [API_20_10, API_26_1])
+def test_gvisor_is_given_no_submounts_since_the_engine_refuses_to_make_them_read_only(
+    runtime: str, api: tuple[int, int]
+) -> None:
+    spec = container_spec(runtime=runtime)
+    for mount in engine_body(spec, api)["HostConfig"]["Mounts"]:
+        if mount["Type"] == "bind":
+            assert mount["ReadOnly"] is True
+            assert mount["BindOptions"] == {"Propagation": "rprivate", "NonRecursive": True}
+
+
+@pytest.mark.parametrize("runtime", [None, "runc", "crun", "kata-runtime"])
+def test_every_other_runtime_is_asked_for_recursive_read_only(runtime: str | None) -> None:
+    spec = container_spec(runtime=runtime)
+    options = [m.get("BindOptions") for m in engine_body(spec, API_26_1)["HostConfig"]["Mounts"]]
+    wanted = {"Propagation": "rprivate", "ReadOnlyForceRecursive": True}
+    assert [item for item in options if item] == [wanted] * 3
+
+
 def test_a_writable_bind_never_shows_submounts() -> None:
     spec = container_spec()
     loose = spec.model_copy(
@@ -156,6 +176,35 @@ def test_scratch_is_sized_and_belongs_to_the_case_user() -> None:
     for options in tmpfs.values():
         wanted = {"nosuid", "nodev", "size=4096", "nr_inodes=65536", "uid=1000", "gid=100"}
         assert wanted <= set(options.split(","))
+
+
+@pytest.mark.parametrize(
+    "memory, scratch, shm",
+    [
+        (1 << 30, 256 << 20, 64 << 20),
+        (8 << 30, 256 << 20, 64 << 20),
+        (512 << 20, 128 << 20, 64 << 20),
+        (64 << 20, 16 << 20, 8 << 20),
+    ],
+)
+def test_scratch_shrinks_with_the_memory_limit(memory: int, scratch: int, shm: int) -> None:
+    found = host(resources=Resources(memory=memory))
+    assert all(f"size={scratch}" in item.split(",") for item in found["Tmpfs"].values())
+    assert found["ShmSize"] == shm
+
+
+@given(st.integers(min_value=(6 << 20) + 1, max_value=1 << 40), st.integers(1, 1 << 40))
+def test_full_scratch_leaves_three_eighths_of_the_memory(memory: int, scratch: int) -> None:
+    found = host(resources=Resources(memory=memory, scratch=scratch))
+    sizes = [
+        int(option.removeprefix("size="))
+        for options in found["Tmpfs"].values()
+        for option in options.split(",")
+        if option.startswith("size=")
+    ]
+    assert len(sizes) == 2
+    assert min(*sizes, found["ShmSize"]) > 0
+    assert sum(sizes) + found["ShmSize"] <= memory * 5 / 8
 
 
 # --- environment

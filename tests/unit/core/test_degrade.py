@@ -1,4 +1,4 @@
-"""The closed set of degraded reasons: which one wins, and what it makes of a status and a record."""
+"""The closed set of degraded reasons: which one wins, and what becomes of a status or record."""
 
 from __future__ import annotations
 

@@ -294,7 +294,11 @@ def test_suppression_is_found_wherever_it_comes_from(
 
 @pytest.mark.parametrize(
     "environment",
-    [None, {"disable_hooks": False}, {"scrub_env_prefixes": ["AGENTOPS_RPI_RUNTIME", "ANTHROPIC_"]}],
+    [
+        None,
+        {"disable_hooks": False},
+        {"scrub_env_prefixes": ["AGENTOPS_RPI_RUNTIME", "ANTHROPIC_"]},
+    ],
 )
 def test_hooks_are_on_when_nothing_switches_them_off(environment: Any) -> None:
     suite = suite_file(

@@ -96,9 +96,7 @@ SUITE = suite_file()
 ONE = SUITE.suite.cases[0]
 
 
-def judge(
-    *verdicts: Verdict, seen: CaseObservation | None = None, **plan: Any
-) -> CaseResult:
+def judge(*verdicts: Verdict, seen: CaseObservation | None = None, **plan: Any) -> CaseResult:
     """The result of a case with these verdicts on required expectations."""
     expectations = [judged(verdict, index) for index, verdict in enumerate(verdicts)]
     return case_result(ONE, case_plan(**plan), seen or observation(), expectations)
@@ -121,7 +119,11 @@ def test_a_case_scores_the_share_of_its_required_expectations(
 
 
 def test_optional_expectations_are_recorded_and_do_not_count() -> None:
-    optional = [judged(PASSED), judged(FAILED, 1, required=False), judged(UNDECIDED, 2, required=False)]
+    optional = [
+        judged(PASSED),
+        judged(FAILED, 1, required=False),
+        judged(UNDECIDED, 2, required=False),
+    ]
     found = case_result(ONE, case_plan(), observation(), optional)
     assert (found.status, found.score, found.failure_message) == (Status.PASS, 1.0, None)
     assert len(found.expectations) == 3
@@ -254,7 +256,12 @@ def test_a_case_that_was_never_reached_says_why(
 ) -> None:
     found = case_result(ONE, case_plan(degraded=planned), None, ())
     assert (found.status, found.degraded_detail, found.score) == (status, detail, None)
-    assert (found.expectations, found.stdout, found.usage, found.wrote_workspace) == ((), None, None, None)
+    assert (found.expectations, found.stdout, found.usage, found.wrote_workspace) == (
+        (),
+        None,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize("of_plan", [True, False])
@@ -353,7 +360,9 @@ def test_a_lost_case_beside_a_scored_one_is_left_out_of_the_mean() -> None:
 
 
 @pytest.mark.parametrize("lost", ["unknown", "zero"])
-@pytest.mark.parametrize("scores", [[], [([], None)], [(["safety"], None), (["correctness"], None)]])
+@pytest.mark.parametrize(
+    "scores", [[], [([], None)], [(["safety"], None), (["correctness"], None)]]
+)
 def test_without_any_score_there_is_no_aggregate(scores: Any, lost: Lost) -> None:
     assert aggregate(scores, TWO, lost=lost).score is None
 
@@ -511,7 +520,10 @@ def test_a_dimension_that_no_case_names_is_warned_of() -> None:
 
 def test_a_runtime_that_the_suite_does_not_allow_is_warned_of() -> None:
     suite = suite_file(
-        case("a", runtime="claude"), case("b", runtime="shell"), case("c"), allowed_runtimes=["shell"]
+        case("a", runtime="claude"),
+        case("b", runtime="shell"),
+        case("c"),
+        allowed_runtimes=["shell"],
     )
     assert suite_warnings(suite.suite) == ("case a: runtime claude is not in allowed_runtimes",)
 

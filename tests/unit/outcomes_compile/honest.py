@@ -55,8 +55,8 @@ DOMAINS = (
             "Mentions the official language if there is only 1.",
         ),
         (
-            "Ouagadougou", "Paris", "Bogot\u00e1", "N'Djamena", "Sri Jayawardenepura Kotte", "Oslo",
-            "Rome", "Lima", "Nile", "Mont Blanc", "Danube", "\u6771\u4eac", "\u041a\u0438\u0457\u0432",
+            "Ouagadougou", "Paris", "Bogotá", "N'Djamena", "Sri Jayawardenepura Kotte", "Oslo",
+            "Rome", "Lima", "Nile", "Mont Blanc", "Danube", "東京", "Київ",
         ),
     ),
     Domain(
@@ -128,7 +128,8 @@ DOMAINS = (
             "Escapes such as \\n, \\t and %20 are left as they are; &amp; stays &amp;.",
         ),
         (
-            "return sorted(xs, key=len)", "off-by-one", "IndexError", "O(n^2)", "^[a-z]+$", "x <= 5",
+            "return sorted(xs, key=len)", "off-by-one", "IndexError", "O(n^2)", "^[a-z]+$",
+            "x <= 5",
             "SELECT id FROM t", "useEffect", "0x1F", "i++", "C++", "foldl", "O(1)",
         ),
     ),
@@ -176,16 +177,16 @@ DOMAINS = (
     ),
     Domain(
         "translation",
-        ("\u00dcbersetze den Satz ins Deutsche.", "Traduis la phrase en fran\u00e7ais, s'il te pla\u00eet."),
+        ("Übersetze den Satz ins Deutsche.", "Traduis la phrase en français, s'il te plaît."),
         (
-            "Der Ton ist h\u00f6flich; die Anrede \u201eSie\u201c wird durchgehalten.",
-            "Les accents sont corrects, les guillemets fran\u00e7ais aussi.",
-            "\u6587\u6cd5\u306f\u6b63\u3057\u304f\u3001\u610f\u5473\u306f\u5909\u308f\u3089\u306a\u3044\u3002",
-            "\u0421\u0442\u0438\u043b\u044c \u043f\u0435\u0440\u0435\u0432\u043e\u0434\u0430 \u0435\u0441\u0442\u0435\u0441\u0442\u0432\u0435\u043d\u043d\u044b\u0439.",
+            "Der Ton ist höflich; die Anrede „Sie“ wird durchgehalten.",
+            "Les accents sont corrects, les guillemets français aussi.",
+            "文法は正しく、意味は変わらない。",
+            "Стиль перевода естественный.",
         ),
         (
-            "Das Wetter ist heute sch\u00f6n.", "Il fait beau aujourd'hui.", "stra\u00dfe", "gar\u00e7on",
-            "\u732b\u304c\u597d\u304d", "\u0434\u043e\u0431\u0440\u044b\u0439 \u0434\u0435\u043d\u044c", "na ja", "\u00e9t\u00e9", "Haus",
+            "Das Wetter ist heute schön.", "Il fait beau aujourd'hui.", "straße", "garçon",
+            "猫が好き", "добрый день", "na ja", "été", "Haus",
         ),
     ),
     Domain(

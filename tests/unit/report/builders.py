@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from runner.model.leg import Axis, DegradedReason
-from runner.model.liveproof import LiveChange, LiveRootProof, LiveStateProof
+from runner.model.liveproof import (
+    DecoyProof,
+    LiveChange,
+    LiveRootProof,
+    LiveStateProof,
+    WatchProof,
+)
 from runner.model.observation import Count
 from runner.model.record import (
     CaseResult,
@@ -198,6 +204,8 @@ def root(
         "after_sha256": sha("b") if changes else sha("a"),
         "changes": changes,
         "changes_total": len(changes),
+        "changed_by": "writer_unknown" if changes else None,
+        "allowed": False,
     }
     return LiveRootProof(**(values | more))
 
@@ -214,6 +222,21 @@ def live(*roots: LiveRootProof, reaching: tuple[str, ...] = (), mounts: int = 14
         mounts_checked=mounts,
         mounts_reaching=reaching,
         changed_by="writer_unknown" if changed else None,
+        watch=WatchProof(method="fanotify", complete=True, events_total=0, note=""),
+        decoys=(decoy(*roots),) if roots else (),
+    )
+
+
+def decoy(*roots: LiveRootProof, witnessed: int = 5, watched: int | None = 5) -> DecoyProof:
+    """The control of these roots; it has fired when all five mutations were flagged."""
+    return DecoyProof(
+        roots=tuple(item.path for item in roots),
+        same_filesystem=True,
+        planted=5,
+        witnessed=witnessed,
+        watched=watched,
+        verdict="fired" if witnessed == 5 and watched in (None, 5) else "void",
+        note="",
     )
 
 

@@ -1,0 +1,110 @@
+"""One plan in one container: hello, the cases in order, bye."""
+
+from __future__ import annotations
+
+import os
+
+from .execution import Executor
+from .jsontext import json_flag
+from .link import Fatal
+from .processes import hold
+from .report import Reporter
+from .scratch import Scratch
+from .snapshot import Snapshot
+from .spawn import CaseUser, Spawner
+from .workspace import Workspace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .link import Link
+
+
+def run_leg(link: Link, plan: dict[str, Any]) -> None:
+    """Run the whole plan."""
+    user = CaseUser(plan["uid"], plan["gid"])
+    spawner = Spawner(user, plan["env_names"])
+    reporter = Reporter(link, spawner, plan)
+    cases = Cases(link, plan, spawner)
+    link.frame(b'"t":"hello","r":%s' % reporter.hello())
+    link.push()
+    reason, done = cases.run()
+    body = b'"t":"bye","w":"%s","ctx":%s,"env":%s,"n":%d'
+    ends = (reason.encode(), reporter.root_digest(), reporter.env_digests(), done)
+    link.frame(body % ends)
+    link.flush()
+    if reason == "done" and plan["hold_seconds"]:
+        hold(plan["hold_seconds"])
+
+
+class Cases:
+    """The cases of the plan, as far as one container serves them."""
+
+    def __init__(self, link: Link, plan: dict[str, Any], spawner: Spawner) -> None:
+        limits = plan["limits"]
+        self._link = link
+        self._plan = plan
+        self._user = spawner.user
+        self._executor = Executor(link, spawner, limits["stream_bytes"])
+        self._snapshot = Snapshot(
+            link, file_bytes=limits["file_bytes"], hash_bytes=limits["hash_bytes"]
+        )
+
+    def run(self) -> tuple[str, int]:
+        """Run cases until all are done or the next one needs a fresh container.
+
+        Returns:
+            (`done`, or why a fresh container is needed; number of cases done).
+        """
+        plan = self._plan
+        scratch = Scratch(self._link, self._user, plan["scratch"])
+        if not scratch.empty():
+            raise Fatal("scratch_not_clean", "scratch cannot be emptied before the first case")
+        workspace = Workspace(self._user, plan["upper"], shared=plan["share_workspace"])
+        cases, done = plan["cases"], 0
+        for case in cases:
+            done += 1
+            why = self._one(case, scratch, workspace, last=done == len(cases))
+            if why is not None and done < len(cases):
+                return why, done
+        return "done", done
+
+    def _one(
+        self, case: dict[str, Any], scratch: Scratch, workspace: Workspace, *, last: bool
+    ) -> str | None:
+        """Run one case; returns why the next one needs a fresh container, or None."""
+        link, index = self._link, case["index"]
+        command, timeout = case["command"], case["timeout_seconds"]
+        link.frame(b'"t":"start","c":%d' % index)
+        facts = b"null"
+        if command is not None:
+            facts = self._executor.execute(index, 0, command, timeout)
+        usage = self._look(case)
+        for number, probe in enumerate(case["probes"], 1):
+            found = self._executor.execute(index, number, probe, timeout)
+            link.frame(b'"t":"exec","c":%d,"x":%d,"e":%s' % (index, number, found))
+        ran = command is not None or bool(case["probes"])
+        wrote = workspace.written() if ran else False
+        clean = True
+        if ran and not (last and self._plan["hold_seconds"]):
+            os.chdir("/")
+            clean = scratch.empty()
+        body = b'"t":"end","c":%d,"e":%s,"u":%s,"w":%s'
+        link.frame(body % (index, facts, usage, json_flag(wrote)))
+        link.pace()
+        shared = self._plan["share_workspace"]
+        if wrote is not False and not shared:
+            return "dirty"
+        if ran and scratch.ipc_hidden and not shared:
+            return "leftover"
+        return None if clean else "leftover"
+
+    def _look(self, case: dict[str, Any]) -> bytes:
+        """Report the files that the case's expectations name; returns its usage as JSON."""
+        with self._user:
+            for number, path in enumerate(case["files"]):
+                self._snapshot.report(case["index"], number, path)
+            if case["command"] is None or self._plan["usage_file"] is None:
+                return b"null"
+            return self._snapshot.usage(self._plan["usage_file"])

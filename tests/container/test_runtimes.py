@@ -1,0 +1,124 @@
+"""What the evidence states of engine and OCI runtime, and what stays the same under all of them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from runner.core.confine import RECURSIVE_READ_ONLY_API
+from runner.engine.docker_engine import DockerEngine
+from tests.container.projects import GVISOR, HELPFUL, NEEDS_HINT, RUNTIME, Project, case
+
+pytestmark = pytest.mark.container
+
+OLD_API = (1, 41)
+"""API of Docker 20.10, whose Debian release brings gVisor of 2022."""
+
+
+def test_the_evidence_names_the_engine_and_the_runtime_that_ran_the_leg(
+    project: Project, engine: DockerEngine
+) -> None:
+    project.suite(case("hint", NEEDS_HINT))
+    result = project.ao_eval("ab", "evals/demo.json")
+    assert result.code == 0, result.stderr
+
+    sandbox = result.read("evidence/sandbox.json")
+    info = engine.info()
+    assert sandbox["engine"]["version"] == info.version
+    assert sandbox["engine"]["api_version"] == info.api_version
+    runtimes = {item["profile"]["host"]["Runtime"] for item in sandbox["containers"]}
+    assert runtimes == {RUNTIME or info.default_runtime}
+    # The kernel that cases met, not the one that the engine says it has.
+    kernels = {leg["start"]["kernel"] for leg in sandbox["inside"]}
+    assert (kernels == {os.uname().release}) is not GVISOR
+    assert {leg["start"]["seccomp"] for leg in sandbox["inside"]} == {0 if GVISOR else 2}
+    assert all(leg["start"]["no_new_privs"] for leg in sandbox["inside"])
+    queues = {any(m.startswith("/dev/mqueue ") for m in x["start"]["mounts"])
+              for x in sandbox["inside"]}  # fmt: skip
+    assert queues == {not GVISOR}
+
+
+def test_recursive_read_only_is_demanded_where_engine_and_runtime_have_it(
+    project: Project, engine: DockerEngine
+) -> None:
+    project.suite(case("hint", NEEDS_HINT))
+    result = project.ao_eval("ab", "evals/demo.json")
+    assert result.code == 0, result.stderr
+    demanded = engine.api >= RECURSIVE_READ_ONLY_API and not GVISOR
+    option = "ReadOnlyForceRecursive" if demanded else "NonRecursive"
+    for item in result.read("evidence/sandbox.json")["containers"]:
+        binds = [mount for mount in item["profile"]["mounts"] if mount["type"] == "bind"]
+        assert len(binds) == 3
+        for mount in binds:
+            assert mount["read_only"] is True
+            assert mount["options"] == {"Propagation": "rprivate", option: True}
+
+
+def test_cases_that_wrote_nothing_share_a_container_unless_the_runtime_hides_what_they_leave(
+    project: Project,
+) -> None:
+    cases = [case(f"reads-{n}", "cat /context/agents/learnings/*") for n in range(3)]
+    project.suite(*cases)
+    result = project.ao_eval("ab", "evals/demo.json")
+    assert result.code == 0, result.stderr
+    containers = result.read("evidence/sandbox.json")["containers"]
+    assert len(containers) == 2 * (3 if GVISOR else 1)
+
+
+@pytest.mark.parametrize("staging", ["plain", "with:colon"])
+def test_a_workspace_is_writable_and_fresh_whether_overlaid_or_copied(
+    project: Project, staging: str
+) -> None:
+    write = "cd ..; touch here sub/there && mkdir made && rm gone && chmod 700 ."
+    look = "cd ..; test ! -e here && test ! -e sub/there && test ! -e made && cat gone"
+    project.write({"gone": "still\n", "sub/file": "x\n"})
+    project.suite(case("writes", write), case("looks", look))
+    folder = project.staging / staging
+    folder.mkdir()
+    result = project.ao_eval("ab", "evals/demo.json", AO_EVAL_STAGING_DIR=str(folder))
+    folder.rmdir()
+    assert result.code == 0, result.stderr
+    for leg in ("context_off", "context_on"):
+        for name in ("writes", "looks"):
+            found = result.case(name, leg)
+            assert found["status"] == "pass", result.output(name, leg, "stderr")
+    containers = result.read("evidence/sandbox.json")["containers"]
+    overlaid = {
+        any(mount["target"] == "/ao-upper" for mount in item["profile"]["mounts"])
+        for item in containers
+    }
+    assert overlaid == {":" not in staging}
+
+
+def test_a_leg_that_runs_out_of_memory_says_so(project: Project) -> None:
+    eat = "import os\nif os.fork() == 0: b = bytearray(900 << 20)\nos.wait()\n"
+    project.write({"evals/eat.py": eat})
+    project.suite(case("eats", "python3 eat.py; exit 1"))
+    result = project.ao_eval("ab", "evals/demo.json", "--memory", "256m")
+    rows = [result.case("eats", leg) for leg in ("context_off", "context_on")]
+    # Under gVisor the limit is that of the whole container, and ends it.
+    assert {(row["degraded_reason"], row["degraded_detail"]) for row in rows} == {
+        ("insufficient_decision_evidence", "oom")
+    }
+
+
+@pytest.mark.skipif(not GVISOR, reason="a defect of gVisor")
+def test_gvisor_of_2022_refuses_the_statx_flag_of_coreutils(
+    project: Project, engine: DockerEngine
+) -> None:
+    """Known and stated: `ls` and `stat` fail there, in both legs alike; `find` and `test` work."""
+    project.suite(case("ls", "ls /context/agents"), case("find", "find /context/agents"))
+    result = project.ao_eval("ab", "evals/demo.json")
+    old = engine.api == OLD_API
+    for leg in ("context_off", "context_on"):
+        assert result.case("ls", leg)["status"] == ("fail" if old else "pass")
+        assert ("Invalid argument" in result.output("ls", leg, "stderr")) is old
+        assert result.case("find", leg)["status"] == "pass"
+
+
+def test_the_helpful_root_helps_whatever_the_engine(project: Project) -> None:
+    project.suite(case("hint", NEEDS_HINT), on=HELPFUL)
+    result = project.ao_eval("ab", "evals/demo.json")
+    assert result.card["aggregate_delta"] == 1.0
+    assert result.card["integrity"]["status"] == "clean"
