@@ -11,7 +11,16 @@ from typing import Protocol
 from runner.core.expect import evaluate
 from runner.core.material import Captured, CapturedFile, CapturedProbe, Material
 from runner.core.score import case_result
-from runner.core.wire import CaseEnded, Chunk, ExecutionFacts, FileChunk, FileFacts, StreamFacts
+from runner.core.wire import (
+    CaseEnded,
+    Chunk,
+    ExecutionFacts,
+    FileChunk,
+    FileFacts,
+    HookChunk,
+    StreamFacts,
+)
+from runner.model.hooks import Hook, HookReceipt, HooksDirectory, HookStream
 from runner.model.leg import CasePlan
 from runner.model.observation import (
     CaseObservation,
@@ -40,20 +49,33 @@ class Collector:
         suite_dir: Folder of the suite inside the container.
         leg: Name of the leg.
         blobs: Where outputs go. A private holdout's outputs go nowhere.
+        hooks: What runs around its cases.
     """
 
-    def __init__(self, suite: SuiteFile, suite_dir: str, leg: str, blobs: BlobStore) -> None:
+    def __init__(
+        self,
+        suite: SuiteFile,
+        suite_dir: str,
+        leg: str,
+        blobs: BlobStore,
+        *,
+        hooks: HooksDirectory | None = None,
+    ) -> None:
         self._suite = suite
         self._suite_dir = suite_dir
         self._leg = leg
         self._blobs = blobs
         self._output: dict[tuple[int, str], bytearray] = defaultdict(bytearray)
         self._files: dict[int, bytearray] = defaultdict(bytearray)
+        self._hooks = hooks.hooks if hooks is not None else ()
+        self._hook_output: dict[tuple[int, str], bytearray] = defaultdict(bytearray)
 
-    def add(self, chunk: Chunk | FileChunk) -> None:
+    def add(self, chunk: Chunk | HookChunk | FileChunk) -> None:
         """Keep bytes of the running case."""
         if isinstance(chunk, Chunk):
             self._output[chunk.execution, chunk.stream] += chunk.data
+        elif isinstance(chunk, HookChunk):
+            self._hook_output[chunk.hook, chunk.stream] += chunk.data
         else:
             self._files[chunk.file] += chunk.data
 
@@ -88,6 +110,7 @@ class Collector:
         result = case_result(case, plan, self._observe(plan, ended, container), judged)
         self._output.clear()
         self._files.clear()
+        self._hook_output.clear()
         return result
 
     def _captured(self, number: int, stream: str, facts: ExecutionFacts | None) -> Captured:
@@ -119,6 +142,38 @@ class Collector:
             ),
             usage=_usage(ended.usage),
             wrote_workspace=ended.wrote_workspace,
+            hooks=tuple(
+                self._receipt(plan, number, self._hooks[number], facts)
+                for number, facts in enumerate(ended.hooks)
+            ),
+        )
+
+    def _receipt(
+        self, plan: CasePlan, number: int, hook: Hook, facts: ExecutionFacts
+    ) -> HookReceipt:
+        return HookReceipt(
+            event=hook.event,
+            index=hook.index,
+            command_sha256=hook.command_sha256,
+            exit_code=facts.exit_code,
+            signal=facts.signal,
+            timed_out=facts.timed_out,
+            oom_killed=facts.oom_killed,
+            start_error=facts.start_error,
+            duration_ms=facts.duration_ms,
+            stdout=self._hook_stream(plan, number, "stdout", facts.stdout),
+            stderr=self._hook_stream(plan, number, "stderr", facts.stderr),
+        )
+
+    def _hook_stream(
+        self, plan: CasePlan, number: int, stream: str, facts: StreamFacts
+    ) -> HookStream:
+        data = bytes(self._hook_output[number, stream])
+        return HookStream(
+            size=facts.size,
+            kept=facts.kept,
+            sha256=self._digest(facts.sha256),
+            path=self._store(plan, f"hook-{number}.{stream}", data),
         )
 
     def _execution(self, plan: CasePlan, number: int, facts: ExecutionFacts) -> Execution:

@@ -10,13 +10,16 @@ from typing import Self
 
 from runner.app.legrunner import LegOutcome
 from runner.app.prepare import Prepared
+from runner.core import hookreceipts
 from runner.core.canon import canonical, document
 from runner.core.hookenv import NAMESPACES
 from runner.errors import InternalError
 from runner.host.rundir import RunDirectory
 from runner.model.base import Value
 from runner.model.evidence import (
+    CaseReceipts,
     ContainerEvidence,
+    HooksDirectoryEvidence,
     HooksEvidence,
     LegHooks,
     LegInside,
@@ -126,7 +129,34 @@ def hooks_evidence(prepared: Prepared, outcomes: Sequence[LegOutcome]) -> HooksE
         scrub_prefixes_without_effect=tuple(
             prefix for prefix in prefixes if prefix.startswith(NAMESPACES)
         ),
+        directory=_hooks_directory(prepared, outcomes),
         legs=tuple(_leg_hooks(prepared, outcome, passed) for outcome in outcomes),
+    )
+
+
+def _hooks_directory(
+    prepared: Prepared, outcomes: Sequence[LegOutcome]
+) -> HooksDirectoryEvidence | None:
+    directory = prepared.hooks_directory
+    if directory is None:
+        return None
+    # The plan's hooks are those that were run: none when they were suppressed.
+    planned = [outcome.plan.hooks for outcome in outcomes if outcome.plan.hooks is not None]
+    return HooksDirectoryEvidence(
+        sha256=directory.sha256,
+        entries=directory.entries,
+        size=directory.size,
+        hooks=tuple(hook.ref for hook in planned[0].hooks) if planned else (),
+        not_run=directory.not_run,
+        cases=tuple(
+            CaseReceipts(
+                case_id=sides[0].case_id,
+                complete=all(map(hookreceipts.complete, sides)),
+                equal=hookreceipts.equal(sides),
+            )
+            for sides in zip(*(outcome.results for outcome in outcomes), strict=True)
+            if any(side.hooks for side in sides)
+        ),
     )
 
 
@@ -140,12 +170,25 @@ def _leg_hooks(prepared: Prepared, outcome: LegOutcome, passed: dict[str, str]) 
         if item.leg == leg and isinstance(names, list):
             created |= {name for name in names if str(name).startswith(NAMESPACES)}
     mine = {name: value for name, value in (start or {}).items() if name in passed}
+    directory = prepared.hooks_directory
+    directories = [
+        seen.hooks_directory_sha256 if seen else None for seen in (outcome.inside, outcome.end)
+    ]
+    same = directory is None or directories == [directory.sha256] * 2
     return LegHooks(
         leg=leg,
         inside_at_start=start,
         inside_at_end=end,
         created_configuration=tuple(sorted(created)),
-        preserved=start is not None and start == end and mine == passed and set(passed) <= created,
+        directory_at_start=directories[0],
+        directory_at_end=directories[1],
+        preserved=(
+            start is not None
+            and start == end
+            and mine == passed
+            and set(passed) <= created
+            and same
+        ),
     )
 
 

@@ -25,6 +25,7 @@ from runner.core.wire import (
     Fatal,
     FileChunk,
     Hello,
+    HookChunk,
     encode_plan,
     runnable,
 )
@@ -107,7 +108,9 @@ class LegRunner:
         self._plan = plan
         self._root = root
         self._listener = listener
-        self._collector = Collector(suite, session.stage.suite_dir, plan.leg, blobs)
+        self._collector = Collector(
+            suite, session.stage.suite_dir, plan.leg, blobs, hooks=plan.hooks
+        )
         self._results: dict[int, CaseResult] = {}
         self._outcome = LegOutcome(plan=plan, degraded=plan.degraded)
         self._cases = {case.index: case for case in plan.cases}
@@ -197,6 +200,7 @@ class LegRunner:
                 workspace_volume=workspace.volume,
                 context_root=None if self._root is None else str(self._root),
                 upper=None if workspace.upper is None else str(workspace.upper),
+                hooks=None if session.stage.hooks is None else str(session.stage.hooks),
             ),
             case_user=session.case_user,
             resources=session.resources,
@@ -283,7 +287,7 @@ class LegRunner:
 
     def _on_event(self, event: Event, plan: LegPlan) -> Bye | None:
         match event:
-            case Chunk() | FileChunk():
+            case Chunk() | HookChunk() | FileChunk():
                 self._collector.add(event)
             case CaseEnded():
                 self._case_ended(event)
@@ -327,8 +331,11 @@ class LegRunner:
 
     def _check(self, seen: InsideReport | InsideEnd) -> None:
         """What the leg was given, seen from inside at start and at end."""
-        wrong = inside.root_degradation(self._plan.root, seen) or inside.environment_degradation(
-            self._plan.env, seen
+        plan = self._plan
+        wrong = (
+            inside.root_degradation(plan.root, seen)
+            or inside.hooks_degradation(plan.hooks, seen)
+            or inside.environment_degradation(plan.env, seen)
         )
         if wrong is not None:
             raise _Stopped(wrong)

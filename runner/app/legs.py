@@ -10,6 +10,7 @@ from typing import NamedTuple
 from runner.app import clock
 from runner.app.collect import BlobStore
 from runner.app.evidence import Evidence, hooks_evidence, sandbox_evidence
+from runner.app.hooks import compare_receipts
 from runner.app.legrunner import LegOutcome, LegRunner
 from runner.app.prepare import Prepared
 from runner.app.request import RunRequest
@@ -51,6 +52,7 @@ def plan(
                 environment=environment,
                 suppressed=prepared.suppressed,
                 only=request.only,
+                hooks=prepared.hooks_directory,
             )
         )
     return tuple(planned)
@@ -80,6 +82,7 @@ def run(
             session.cancel()
             raise
     completed = clock.now()
+    compare_receipts(outcomes)
     return tuple(
         LegResult(outcome, _record(prepared, outcome, started, completed)) for outcome in outcomes
     )

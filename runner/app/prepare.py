@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from runner.app.hooks import StagedHooks, stage_hooks
 from runner.app.images import base_image, require
 from runner.app.live import LiveWatch
 from runner.app.request import RunRequest
@@ -36,6 +37,7 @@ from runner.host.survey import DIRECTORY_FLAGS
 from runner.host.workspace import stage_workspace
 from runner.logs import log
 from runner.model.container import ImageInfo
+from runner.model.hooks import HooksDirectory
 from runner.model.leg import Degradation
 from runner.model.record import GitRef
 from runner.model.suite import SuiteFile
@@ -59,6 +61,7 @@ class Prepared:
         watch: Live roots and their first manifests.
         roots: Context root of each variant.
         hooks: The hook environment.
+        hooks_directory: What runs around cases, if a hooks directory was given.
         suppressed: Why hooks are off, if they are.
         git: Commit of the suite's repository.
         warnings: What is worth knowing.
@@ -71,6 +74,7 @@ class Prepared:
     watch: LiveWatch
     roots: Mapping[str, RootOfLeg]
     hooks: hookenv.HookEnvironment
+    hooks_directory: HooksDirectory | None
     suppressed: Degradation | None
     git: GitRef
     warnings: tuple[str, ...]
@@ -141,15 +145,17 @@ def prepared(
         check_out_dir(request.out_dir, watch.paths)
         begun = time.monotonic()
         home = RunHome.create(surroundings.staging_base)
-        clean_up.callback(_remove, home)
+        kept: list[str] = []
+        clean_up.callback(_remove, home, kept)
         clean_up.callback(watch.end_control)
         stager = _Stager(request, watch, home.path, suite_path)
         roots = {
             variant: stager.root(variant, path or default_root(suite_path, variant))
             for variant, path in variants.items()
         }
-        stage, git, notes = stager.workspace(roots)
-        session = _session(request, bench, home, stage, watch)
+        around = stager.hooks(roots)
+        stage, git, notes = stager.workspace(roots, around)
+        session = _session(request, bench, home, stage, watch, kept=kept)
         clean_up.callback(session.clean)
         try:
             yield Prepared(
@@ -158,22 +164,26 @@ def prepared(
                 watch=watch,
                 roots=roots,
                 hooks=hookenv.select(surroundings.environment),
+                hooks_directory=around.directory if around else None,
                 suppressed=suppressed,
                 git=git,
-                warnings=(*suite_warnings(suite.suite), *notes),
+                warnings=(
+                    *suite_warnings(suite.suite),
+                    *notes,
+                    *(around.warnings if around else ()),
+                ),
                 staging_ms=int((time.monotonic() - begun) * 1000),
                 decoy_places=(home.path, request.out_dir),
             )
         finally:
             with undisturbed():
-                if session.kept:
-                    # A kept container shows what was staged: all of it waits for the reaper.
-                    clean_up.pop_all()
-                    session.clean()
                 clean_up.close()
 
 
-def _remove(home: RunHome) -> None:
+def _remove(home: RunHome, kept: Sequence[str]) -> None:
+    if kept:
+        # A kept container shows what was staged: all of it waits for the reaper.
+        return
     for left in home.close():
         log.warning("left behind on disk", path=left, remedy="run `ao-eval reap`")
 
@@ -184,6 +194,8 @@ def _session(
     home: RunHome,
     stage: Stage,
     watch: LiveWatch,
+    *,
+    kept: list[str],
 ) -> Session:
     sandbox = request.sandbox
     return Session(
@@ -211,6 +223,7 @@ def _session(
             f"{LABEL}.keep": str(request.keep_seconds),
         },
         keep_seconds=request.keep_seconds,
+        kept=kept,
     )
 
 
@@ -238,7 +251,23 @@ class _Stager:
             live=self._watch.paths,
         )
 
-    def workspace(self, roots: Mapping[str, RootOfLeg]) -> tuple[Stage, GitRef, tuple[str, ...]]:
+    def hooks(self, roots: Mapping[str, RootOfLeg]) -> StagedHooks | None:
+        """Stage the hooks directory, if there is one."""
+        if self._request.hooks_dir is None:
+            return None
+        context_roots = [Path(item.root.path) for item in roots.values()]
+        return stage_hooks(
+            self._request.hooks_dir,
+            self._place(),
+            owner=case_user(),
+            forbidden=self._watch.nodes(),
+            live=self._watch.paths,
+            hidden=[*context_roots, *self._default_roots(), self._suite, self._request.out_dir],
+        )
+
+    def workspace(
+        self, roots: Mapping[str, RootOfLeg], hooks: StagedHooks | None
+    ) -> tuple[Stage, GitRef, tuple[str, ...]]:
         """Stage the view of the repository, and the agent."""
         options = self._request.workspace
         top = Path(os.path.realpath(options.top)) if options.top else repository_of(self._suite)
@@ -277,6 +306,7 @@ class _Stager:
             workspace=destination,
             workspace_sha256=staged.sha256,
             suite_dir=str(Path(WORKSPACE) / relative),
+            hooks=hooks.staged if hooks else None,
         )
         return stage, GitRef(commit=state.commit, dirty=state.dirty), notes
 

@@ -103,6 +103,8 @@ class RunRequest:
     sandbox: Sandbox = field(default_factory=Sandbox)
     workspace: WorkspaceOptions = field(default_factory=WorkspaceOptions)
     live: LiveOptions = field(default_factory=LiveOptions)
+    hooks_dir: Path | None = None
+    """Hooks directory: what its `hooks.json` says runs around every case."""
     gates: Gates = field(default_factory=Gates)
     off_root: Path | None = None
     on_root: Path | None = None

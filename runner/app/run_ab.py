@@ -308,6 +308,9 @@ def _integrity(finished: _Finished) -> Integrity:
             dropped=hooks.dropped,
             equal_in_both_legs=_equal_hooks(hooks),
             preserved=all(leg.preserved for leg in hooks.legs),
+            directory_sha256=hooks.directory.sha256 if hooks.directory else None,
+            hooks=hooks.directory.hooks if hooks.directory else (),
+            receipts_equal=_equal_receipts(hooks),
         ),
         problems=problems,
     )
@@ -320,6 +323,13 @@ def _equal_hooks(hooks: HooksEvidence) -> bool:
         for leg in hooks.legs
     ]
     return all(item == legs_seen[0] for item in legs_seen)
+
+
+def _equal_receipts(hooks: HooksEvidence) -> bool | None:
+    """Whether hooks completed and ended the same way around every case that can be compared."""
+    cases = hooks.directory.cases if hooks.directory else ()
+    compared = [case for case in cases if case.equal is not None]
+    return all(case.equal and case.complete for case in compared) if compared else None
 
 
 class _Written(NamedTuple):

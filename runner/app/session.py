@@ -41,6 +41,8 @@ class Stage:
     workspace_sha256: str
     suite_dir: str
     """Folder of the suite inside the container."""
+    hooks: Path | None = None
+    """The hooks directory, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ _TELLTALE = {
     "sandbox.v1": {"engine", "containers", "inside"},
     "hooks.v1": {"host", "dropped", "legs"},
     "context-file.v1": {"schema_version", "label"},
+    "outcomes-rubric.v1": {"source_task_id", "criteria"},
+    "council-verdict.v4": {"verdict", "satisfaction_score"},
+    "run-manifest.v1": {"captured_by", "grade_sha256"},
 }
 """Members by which a document of ours is known."""
 

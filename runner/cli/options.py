@@ -92,6 +92,7 @@ _SHARED = (
     option("--with-git", is_flag=True, help="Add a synthetic one-commit .git."),
     option("--share-workspace", is_flag=True, help="One tree a leg, whatever cases write."),
     option("--env", type=Variable(), multiple=True, help="One more variable for both legs."),
+    option("--hooks-dir", type=_PATH, help="Folder with the hooks.json to run around each case."),
     option("--live-agents-dir", type=_PATH, multiple=True, help="One more live root to watch."),
     option("--strict-live", is_flag=True, help="A change of ~/.agents is fatal too."),
     option(
@@ -165,6 +166,7 @@ def request(
             strict=options["strict_live"],
             allow_external=options["allow_external_live_changes"],
         ),
+        hooks_dir=options["hooks_dir"],
         gates=gates,
         run_id=options["run_id"],
         **more,

@@ -19,6 +19,7 @@ CONTEXT_ROOT = "/context/agents"
 WORKSPACE = "/workspace"
 AGENT = "/ao"
 UPPER = "/ao-upper"
+HOOKS = "/hooks"
 HOME = "/home/case"
 SCRATCH = ("/tmp", HOME, "/dev/shm")
 USAGE_FILE = "/tmp/ao-usage.json"
@@ -45,7 +46,6 @@ RECURSIVE_READ_ONLY_API = (1, 44)
 def is_gvisor(runtime: str | None) -> bool:
     """Whether an OCI runtime is gVisor, by the name under which the engine knows it."""
     return runtime is not None and "runsc" in runtime
-
 
 
 class Resources(Value):
@@ -83,12 +83,14 @@ class Placement(NamedTuple):
         context_root: Staged context root, if the leg has one.
         workspace_volume: Name of the volume that is the workspace.
         upper: Upper layer of an overlay workspace.
+        hooks: Staged hooks directory, if there is one.
     """
 
     agent: str
     workspace_volume: str
     context_root: str | None = None
     upper: str | None = None
+    hooks: str | None = None
 
 
 def base_environment(
@@ -147,6 +149,8 @@ def leg_container(
         mounts.append(
             Mount(kind="bind", source=placement.context_root, target=CONTEXT_ROOT, read_only=True)
         )
+    if placement.hooks is not None:
+        mounts.append(Mount(kind="bind", source=placement.hooks, target=HOOKS, read_only=True))
     if placement.upper is not None:
         mounts.append(Mount(kind="bind", source=placement.upper, target=UPPER, read_only=True))
     return ContainerSpec(
@@ -230,8 +234,9 @@ def engine_body(spec: ContainerSpec, api: tuple[int, int]) -> dict[str, Any]:
 
     Args:
         spec: The container.
-        api: Negotiated API version; decides whether recursive read-only can be demanded. With gVisor
-            it cannot: its runtime does not state that it knows such mounts, and the engine refuses.
+        api: Negotiated API version; decides whether recursive read-only can be demanded. With
+            gVisor it cannot: its runtime does not state that it knows such mounts, and the engine
+            refuses.
     """
     recursive = api >= RECURSIVE_READ_ONLY_API and not is_gvisor(spec.runtime)
     return {

@@ -31,11 +31,13 @@ class Limits:
         stream_bytes: Leading bytes kept of each output stream.
         file_bytes: Leading bytes kept of each file that expectations name.
         hash_bytes: Size up to which a file is hashed as a whole; larger ones have no digest.
+        hook_bytes: Leading bytes kept of each output stream of a hook.
     """
 
     stream_bytes: int = 16 << 20
     file_bytes: int = 16 << 20
     hash_bytes: int = 1 << 30
+    hook_bytes: int = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,16 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
+class HookChunk:
+    """Output of the hook number `hook` around a case; its facts follow in `CaseEnded`."""
+
+    index: int
+    hook: int
+    stream: Literal["stdout", "stderr"]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class FileChunk:
     """Leading bytes of the case's file number `file`; its facts follow in `CaseEnded`."""
 
@@ -122,7 +134,8 @@ class CaseEnded:
     Attributes:
         execution: None for a static case.
         probes: By the index of the expectation that asked for it.
-        wrote_workspace: None: it cannot be told.
+        wrote_workspace: By the case or a hook around it; None: it cannot be told.
+        hooks: One for every hook of the plan, in its order; empty for a static case.
     """
 
     index: int
@@ -132,6 +145,7 @@ class CaseEnded:
     files: tuple[FileFacts, ...]
     usage: Mapping[str, int] | None
     wrote_workspace: bool | None
+    hooks: tuple[ExecutionFacts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +169,7 @@ class Fatal:
     message: str
 
 
-Event = Hello | CaseStarted | Chunk | FileChunk | CaseEnded | Bye | Fatal
+Event = Hello | CaseStarted | Chunk | HookChunk | FileChunk | CaseEnded | Bye | Fatal
 
 
 @dataclass(slots=True)
@@ -240,12 +254,19 @@ def read_usage(value: object) -> dict[str, int] | None:
     return {name: read_count(count) for name, count in value.items()}
 
 
-def read_stream(value: object, received: Received, limits: Limits) -> StreamFacts:
+def read_stream_name(value: object) -> Literal["stdout", "stderr"]:
+    """Which output stream."""
+    if read_count(value) not in (1, 2):
+        raise ValueError("not an output stream")
+    return "stdout" if value == 1 else "stderr"
+
+
+def read_stream(value: object, received: Received, limit: int) -> StreamFacts:
     """Facts of one output stream, compared with the bytes that arrived."""
     if type(value) is not list or len(value) != 3:
         raise ValueError("not the facts of a stream")
     size, kept, sha256 = read_count(value[0]), read_count(value[1]), read_sha256(value[2])
-    if kept != min(size, limits.stream_bytes):
+    if kept != min(size, limit):
         raise ValueError("kept less than it may")
     received.check(size, kept, sha256)
     return StreamFacts(size, kept, sha256)
@@ -255,9 +276,15 @@ _EXECUTION_KEYS = {"x", "g", "to", "oom", "err", "ms", "st", "o", "e"}
 
 
 def read_execution(
-    value: object, received: tuple[Received, Received], limits: Limits
+    value: object, received: tuple[Received, Received], limit: int
 ) -> ExecutionFacts:
-    """Facts of one execution: it could not start, it exited, or it was killed."""
+    """Facts of one execution: it could not start, it exited, or it was killed.
+
+    Args:
+        value: As the agent states them.
+        received: Its two output streams as they arrived.
+        limit: Bytes of each that are passed on.
+    """
     if type(value) is not dict or value.keys() != _EXECUTION_KEYS:
         raise ValueError("not the facts of an execution")
     facts = ExecutionFacts(
@@ -268,8 +295,8 @@ def read_execution(
         start_error=None if value["err"] is None else read_token(value["err"]),
         duration_ms=read_count(value["ms"]),
         stragglers=read_count(value["st"]),
-        stdout=read_stream(value["o"], received[0], limits),
-        stderr=read_stream(value["e"], received[1], limits),
+        stdout=read_stream(value["o"], received[0], limit),
+        stderr=read_stream(value["e"], received[1], limit),
     )
     outcomes = [facts.exit_code, facts.signal, facts.start_error]
     if value["to"] is None or outcomes.count(None) != 2:

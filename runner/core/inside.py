@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from runner.core.confine import AGENT_CAPABILITIES, SCRATCH, WORKSPACE
 from runner.core.degrade import hooks_disabled
 from runner.core.hookenv import digest
+from runner.model.hooks import HooksDirectory
 from runner.model.leg import ContextRoot, Degradation, DegradedReason
 from runner.model.observation import InsideEnd, InsideReport
 
@@ -95,3 +96,11 @@ def environment_degradation(
     """`environment_differs` when cases do not start with the environment that was planned."""
     planned = {name: digest(value) for name, value in environment.items()}
     return None if seen.environment_sha256 == planned else hooks_disabled("environment_differs")
+
+
+def hooks_degradation(
+    hooks: HooksDirectory | None, seen: InsideReport | InsideEnd
+) -> Degradation | None:
+    """`directory_differs` when the hooks directory inside is not the one that was staged."""
+    staged = hooks.sha256 if hooks is not None else None
+    return None if seen.hooks_directory_sha256 == staged else hooks_disabled("directory_differs")

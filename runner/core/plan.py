@@ -11,6 +11,7 @@ from runner.core.confine import leg_variables
 from runner.core.degrade import hooks_disabled, runtime_unavailable
 from runner.core.expect import file_targets, probe_command
 from runner.errors import InputError
+from runner.model.hooks import HooksDirectory
 from runner.model.leg import (
     Axis,
     CasePlan,
@@ -56,6 +57,7 @@ def plan_leg(
     environment: Mapping[str, str],
     suppressed: Degradation | None,
     only: Sequence[str] = (),
+    hooks: HooksDirectory | None = None,
 ) -> LegPlan:
     """Plan one leg.
 
@@ -68,6 +70,7 @@ def plan_leg(
         environment: Base environment, hook environment included.
         suppressed: Why hooks are off in this run, if they are.
         only: Case ids to run; empty for all.
+        hooks: The hooks directory. Its hooks are not run when they are suppressed.
     """
     variant = None if request.variant == Variant.NONE else request.variant
     return LegPlan(
@@ -82,8 +85,16 @@ def plan_leg(
             for index, case in enumerate(suite.cases)
             if not only or case.id in only
         ),
+        hooks=_hooks(hooks, suppressed),
         degraded=_leg_degradation(request, axis, suppressed),
     )
+
+
+def _hooks(hooks: HooksDirectory | None, suppressed: Degradation | None) -> HooksDirectory | None:
+    """The directory stays mounted and compared: only what it would run is taken away."""
+    if hooks is None or suppressed is None:
+        return hooks
+    return hooks.model_copy(update={"hooks": ()})
 
 
 def _leg_name(variant: str) -> str:

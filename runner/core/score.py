@@ -85,6 +85,7 @@ def case_result(
         ),
         usage=observation.usage if observation else None,
         wrote_workspace=observation.wrote_workspace if observation else None,
+        hooks=observation.hooks if observation else (),
         failure_message="; ".join(failures)[:2000] or None,
         degraded_reason=degradation.reason if degradation else None,
         degraded_detail=degradation.detail if degradation else None,

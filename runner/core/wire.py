@@ -1,10 +1,10 @@
-"""Agent protocol, the orchestrator's side: a plan becomes bytes, bytes become events.
+"""Agent protocol, the orchestrator's side: bytes become events.
 
-Pure: whoever owns the attached stream feeds it in. docs/adr/0003-agent-protocol.md has the
-grammar; `runner.inside.agent` is the other side. The stream is believed only as long as every
-frame carries the nonce, the next sequence number and the CRC chained over all frames before it,
-comes where the grammar allows it, and agrees with the bytes that were received. Anything else
-raises `ProtocolViolation`, and the decoder stays broken.
+`runner.core.planline` makes the line that it reads. Pure: whoever owns the attached stream feeds
+it in. docs/adr/0003-agent-protocol.md has the grammar; `runner.inside.agent` is the other side.
+The stream is believed only as long as every frame carries the nonce, the next sequence number and
+the CRC chained over all frames before it, comes where the grammar allows it, and agrees with the
+bytes that were received. Anything else raises `ProtocolViolation`, and the decoder stays broken.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from pydantic import ValidationError
@@ -28,6 +28,7 @@ from runner.core.frames import (
     FileChunk,
     FileFacts,
     Hello,
+    HookChunk,
     Limits,
     Received,
     StreamFacts,
@@ -36,125 +37,47 @@ from runner.core.frames import (
     read_execution,
     read_file,
     read_flag,
+    read_stream_name,
     read_text,
     read_token,
     read_usage,
 )
-from runner.errors import InputError, InternalError, ProtocolViolation
+from runner.core.planline import (
+    AGENT_TARGET,
+    CONTEXT_TARGET,
+    HOOKS_TARGET,
+    MARKER_ENV,
+    MAX_PLAN,
+    SCRATCH,
+    UPPER_TARGET,
+    VERSION,
+    encode_plan,
+    runnable,
+)
+from runner.errors import ProtocolViolation
 from runner.model.leg import CasePlan, LegPlan
 from runner.model.observation import InsideEnd, InsideReport
 
 __all__ = [
-    "AGENT_TARGET", "CONTEXT_TARGET", "EXIT_FATAL", "EXIT_ORPHANED", "EXIT_REFUSED", "MARKER_ENV",
-    "MAX_FRAME", "MAX_PLAN", "SCRATCH", "UPPER_TARGET", "VERSION", "Bye", "CaseEnded",
-    "CaseStarted", "Chunk", "Decoder", "Event", "ExecutionFacts", "Fatal", "FileChunk",
-    "FileFacts", "Hello", "Limits", "StreamFacts", "encode_plan", "runnable",
+    "AGENT_TARGET", "CONTEXT_TARGET", "EXIT_FATAL", "EXIT_ORPHANED", "EXIT_REFUSED",
+    "HOOKS_TARGET", "MARKER_ENV", "MAX_FRAME", "MAX_PLAN", "SCRATCH", "UPPER_TARGET", "VERSION",
+    "Bye", "CaseEnded", "CaseStarted", "Chunk", "Decoder", "Event", "ExecutionFacts", "Fatal",
+    "FileChunk", "FileFacts", "Hello", "HookChunk", "Limits", "StreamFacts", "encode_plan",
+    "runnable",
 ]  # fmt: skip
 
 Frame = dict[str, Any]
 
-VERSION: Final = 1
-MAX_PLAN: Final = 64 << 20
-"""Bytes of an encoded plan."""
 MAX_FRAME: Final = 256 << 10
 """Bytes of one line of the agent, newline included."""
-MARKER_ENV: Final = {"AO_AGENT_CONTAINER": "1"}
-"""Environment of the container (never of a case) without which the agent refuses to run."""
-AGENT_TARGET: Final = "/ao"
-CONTEXT_TARGET: Final = "/context/agents"
-UPPER_TARGET: Final = "/ao-upper"
-SCRATCH: Final = ("/tmp", "/home/case", "/dev/shm")
 EXIT_FATAL: Final = 95
 EXIT_ORPHANED: Final = 96
 """The dead-man switch: standard input ended."""
 EXIT_REFUSED: Final = 97
 """Not PID 1 of a leg container."""
 
-_NONCE = re.compile(r"[0-9a-f]{32,128}")
 _TAIL = re.compile(rb',"k":"([0-9a-f]{8})"\}')
 _TAIL_BYTES = len(b',"k":"00000000"}')
-
-
-def runnable(plan: LegPlan) -> tuple[CasePlan, ...]:
-    """The cases that a container is asked to run: all but those degraded beforehand."""
-    return tuple(case for case in plan.cases if case.degraded is None)
-
-
-def encode_plan(
-    plan: LegPlan,
-    *,
-    nonce: str,
-    uid: int,
-    gid: int,
-    upper: str | None,
-    share_workspace: bool,
-    limits: Limits | None = None,
-    scratch: Sequence[str] = SCRATCH,
-    hold_seconds: int = 0,
-) -> bytes:
-    """The line that the agent reads from its standard input.
-
-    The environment travels by name only: the values are those of the created container, so that
-    what cases start with is what the engine was asked for.
-
-    Args:
-        plan: The leg; of its cases the `runnable` ones are sent.
-        nonce: 32 to 128 hexadecimal digits, fresh for every container, secret from the cases.
-        uid: Case user, not 0.
-        gid: Case group, not 0.
-        upper: Where the workspace's upper layer is mounted; None when there is none to look at.
-        share_workspace: Keep running after a case wrote to the workspace.
-        limits: Capture bounds; None: the defaults.
-        scratch: Folders to empty between cases, absolute.
-        hold_seconds: Stay up to this long after the last case, for inspection.
-
-    Returns:
-        One line of JSON, at most `MAX_PLAN` bytes.
-
-    Raises:
-        InputError: The plan is too large.
-        InternalError: The nonce or the user is not what it must be.
-    """
-    limits = limits or Limits()
-    if not _NONCE.fullmatch(nonce) or uid <= 0 or gid <= 0:
-        raise InternalError("the agent's nonce must be hexadecimal and its case user not root")
-    document = {
-        "v": VERSION,
-        "nonce": nonce,
-        "uid": uid,
-        "gid": gid,
-        "env_names": sorted(plan.env),
-        "limits": {
-            "stream_bytes": limits.stream_bytes,
-            "file_bytes": limits.file_bytes,
-            "hash_bytes": limits.hash_bytes,
-        },
-        "context_root": None if plan.root is None else CONTEXT_TARGET,
-        "upper": upper,
-        "share_workspace": share_workspace,
-        "scratch": list(scratch),
-        "usage_file": plan.env.get("AO_USAGE_FILE"),
-        "hold_seconds": hold_seconds,
-        "cases": [_encode_case(case) for case in runnable(plan)],
-    }
-    line = json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
-    if len(line) > MAX_PLAN:
-        raise InputError(
-            f"the plan of leg {plan.leg} has {len(line)} bytes, more than {MAX_PLAN}",
-            remedy="split the suite",
-        )
-    return line
-
-
-def _encode_case(case: CasePlan) -> dict[str, Any]:
-    command = None if case.command is None else case.command.model_dump()
-    return {
-        "index": case.index,
-        "command": command,
-        "timeout_seconds": case.timeout_seconds,
-        "files": list(case.files),
-        "probes": [probe.command.model_dump() for probe in case.probes],
-    }
 
 
 class Decoder:
@@ -172,6 +95,9 @@ class Decoder:
         self._limits = limits or Limits()
         self._prefix = b'{"n":"' + nonce.encode("ascii") + b'","s":'
         self._cases = runnable(plan)
+        hooks = plan.hooks
+        self._hooks_planned = len(hooks.hooks) if hooks is not None else 0
+        self._hooks_before = hooks.before if hooks is not None else 0
         self._tail = bytearray()
         self._sequence = 0
         self._crc = 0
@@ -183,6 +109,8 @@ class Decoder:
         self._handlers: dict[str, Callable[[Frame], Event | None]] = {
             "hello": self._on_hello,
             "start": self._on_start,
+            "hout": self._on_hook_out,
+            "hook": self._on_hook,
             "out": self._on_out,
             "data": self._on_data,
             "file": self._on_file,
@@ -201,6 +129,8 @@ class Decoder:
         self._file = Received()
         self._files: list[FileFacts] = []
         self._probes: dict[int, ExecutionFacts] = {}
+        self._hooks: list[ExecutionFacts] = []
+        self._hook_streams = (Received(), Received())
 
     @property
     def ended(self) -> bool:
@@ -299,33 +229,68 @@ class Decoder:
         self._current(frame)
         return CaseStarted(case.index, case.case_id)
 
+    def _all_looked_at(self, case: CasePlan) -> bool:
+        """Whether every file and every probe of the case was reported."""
+        return len(self._files) == len(case.files) and len(self._probes) == len(case.probes)
+
+    def _next_hook(self, frame: Frame) -> tuple[CasePlan, int]:
+        """Hooks come in the order of the plan, some before the case and the rest last of all."""
+        case, number = self._current(frame), read_count(frame["h"])
+        if case.command is None or number != len(self._hooks) or number >= self._hooks_planned:
+            raise ValueError("a hook out of order")
+        if number >= self._hooks_before and not self._all_looked_at(case):
+            raise ValueError("a hook before all was observed")
+        return case, number
+
+    def _between_hooks(self, case: CasePlan) -> None:
+        """What the case itself did is told after the first hooks and before the last."""
+        wanted = 0 if case.command is None else self._hooks_before
+        if len(self._hooks) != wanted or self._hook_streams_used():
+            raise ValueError("a frame of the case while its hooks run")
+
+    def _hook_streams_used(self) -> bool:
+        return any(stream.size for stream in self._hook_streams)
+
+    def _on_hook_out(self, frame: Frame) -> Event:
+        case, number = self._next_hook(frame)
+        name, data = read_stream_name(frame["f"]), read_data(frame["d"])
+        self._hook_streams[name == "stderr"].add(data, self._limits.hook_bytes)
+        return HookChunk(case.index, number, name, data)
+
+    def _on_hook(self, frame: Frame) -> None:
+        self._next_hook(frame)
+        facts = read_execution(frame["e"], self._hook_streams, self._limits.hook_bytes)
+        self._hooks.append(facts)
+        self._hook_streams = (Received(), Received())
+
     def _enter_probe(self, number: int) -> None:
         case = self._case
         if case is None or len(self._files) != len(case.files) or self._file.size:
             raise ValueError("a probe before the files")
         if number != len(self._probes) + 1 or number > len(case.probes):
             raise ValueError("a probe out of order")
+        self._between_hooks(case)
         if self._number != number:
             self._number = number
             self._streams = (Received(), Received())
 
     def _on_out(self, frame: Frame) -> Event:
         case = self._current(frame)
-        number, name = read_count(frame["x"]), read_count(frame["f"])
+        number, name = read_count(frame["x"]), read_stream_name(frame["f"])
         if number:
             self._enter_probe(number)
         elif case.command is None or self._files or self._file.size or self._number:
             raise ValueError("output after the execution")
-        if name not in (1, 2):
-            raise ValueError("not an output stream")
+        self._between_hooks(case)
         data = read_data(frame["d"])
-        self._streams[name - 1].add(data, self._limits.stream_bytes)
-        return Chunk(case.index, number, "stdout" if name == 1 else "stderr", data)
+        self._streams[name == "stderr"].add(data, self._limits.stream_bytes)
+        return Chunk(case.index, number, name, data)
 
     def _next_file(self, frame: Frame) -> tuple[CasePlan, int]:
         case, number = self._current(frame), read_count(frame["i"])
         if number != len(self._files) or number >= len(case.files) or self._number:
             raise ValueError("a file out of order")
+        self._between_hooks(case)
         return case, number
 
     def _on_data(self, frame: Frame) -> Event:
@@ -343,31 +308,33 @@ class Decoder:
     def _on_exec(self, frame: Frame) -> None:
         case, number = self._current(frame), read_count(frame["x"])
         self._enter_probe(number)
-        facts = read_execution(frame["e"], self._streams, self._limits)
+        facts = read_execution(frame["e"], self._streams, self._limits.stream_bytes)
         self._probes[case.probes[number - 1].expectation] = facts
 
     def _on_end(self, frame: Frame) -> Event:
         case = self._current(frame)
-        if len(self._files) != len(case.files) or len(self._probes) != len(case.probes):
+        hooks = 0 if case.command is None else self._hooks_planned
+        if not self._all_looked_at(case) or len(self._hooks) != hooks or self._hook_streams_used():
             raise ValueError("a case ends before all was observed")
         if (frame["e"] is None) != (case.command is None):
             raise ValueError("a static case ran, or a command did not")
         execution = None
         if frame["e"] is not None:
-            execution = read_execution(frame["e"], self._first, self._limits)
+            execution = read_execution(frame["e"], self._first, self._limits.stream_bytes)
         usage, wrote = read_usage(frame["u"]), read_flag(frame["w"])
         if case.command is None and (usage is not None or (wrote and not case.probes)):
             raise ValueError("a static case had effects")
-        files, probes = tuple(self._files), self._probes
+        files, probes, ran = tuple(self._files), self._probes, tuple(self._hooks)
         self._done += 1
         self._last_wrote = wrote
         self._forget_case()
-        return CaseEnded(case.index, case.case_id, execution, probes, files, usage, wrote)
+        return CaseEnded(case.index, case.case_id, execution, probes, files, usage, wrote, ran)
 
     def _on_bye(self, frame: Frame) -> Event:
         reason = frame["w"]
         end = InsideEnd(
             context_root_sha256=frame["ctx"],
+            hooks_directory_sha256=frame["hks"],
             environment_sha256=frame["env"],
             cases_done=frame["n"],
         )

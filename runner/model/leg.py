@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from runner.model.base import Items, RunId, Sha256, Token, Value
+from runner.model.hooks import HooksDirectory
 
 
 class Axis(StrEnum):
@@ -106,5 +107,7 @@ class LegPlan(Value):
     env: dict[str, str]
     """The whole environment that cases start with, before case `env` is added."""
     cases: Items[CasePlan]
+    hooks: HooksDirectory | None = None
+    """What runs around every command case; without hooks when they are suppressed."""
     degraded: Degradation | None = None
     """Set when the whole leg is degraded before anything ran."""

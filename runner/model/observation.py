@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from runner.model.base import Items, Sha256, Token, Value
+from runner.model.hooks import HookReceipt
 from runner.model.leg import Degradation
 
 Count = Annotated[int, Field(ge=0)]
@@ -73,6 +74,8 @@ class CaseObservation(Value):
     """`tokens` and `tool_calls` that the case reported, if it did."""
     wrote_workspace: bool | None = None
     """None: not known (the workspace mode cannot tell)."""
+    hooks: Items[HookReceipt] = ()
+    """What came of the hooks around it."""
     degraded: Degradation | None = None
 
 
@@ -98,6 +101,8 @@ class InsideReport(Value):
     """Name -> SHA-256 of the value, of the environment that cases start with."""
     kernel: str
     python: str
+    hooks_directory_sha256: Sha256 | None = None
+    """Content digest of the hooks directory; null when there is none or it cannot be read."""
 
 
 class InsideEnd(Value):
@@ -106,6 +111,7 @@ class InsideEnd(Value):
     context_root_sha256: Sha256 | None
     environment_sha256: dict[str, Sha256]
     cases_done: Count
+    hooks_directory_sha256: Sha256 | None = None
 
 
 class LegObservation(Value):

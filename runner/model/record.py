@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from runner.model.base import ImageId, Items, RunId, Score, Sha256, Timestamp, Token, Value
+from runner.model.hooks import HookReceipt
 from runner.model.leg import Axis, Degradation, DegradedReason
 from runner.model.observation import Count, InsideEnd, InsideReport
 from runner.model.suite import ExpectationType, Tier, Visibility
@@ -88,6 +89,9 @@ class CaseResult(Value):
     files: Items[FileRecord]
     usage: dict[str, int] | None
     wrote_workspace: bool | None
+    """By the case or a hook around it."""
+    hooks: Items[HookReceipt] = ()
+    """Receipts of the hooks around the case, in the order in which they ran."""
     failure_message: str | None
     degraded_reason: DegradedReason | None
     degraded_detail: Token | None

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from runner.model.base import Delta, ImageId, Items, RunId, Score, Sha256, Timestamp, Token, Value
+from runner.model.hooks import HookRef
 from runner.model.leg import DegradedReason
 from runner.model.liveproof import LiveStateProof
 from runner.model.observation import Count
@@ -207,6 +208,13 @@ class HooksProof(Value):
     equal_in_both_legs: bool
     preserved: bool
     """Host, created configuration, inside at start and at end all agree."""
+    directory_sha256: Sha256 | None = None
+    """Content digest of the hooks directory; null without one."""
+    hooks: Items[HookRef] = ()
+    """What ran around every command case, in order."""
+    receipts_equal: bool | None = None
+    """Around every case that could be compared, the same hooks ended the same way in both legs and
+    completed; null when there was none."""
 
 
 class Integrity(Value):

@@ -86,8 +86,7 @@ def main() -> int:
         missed = missed or median > bench.mark
         print(
             f"{bench.name:<10} {min(ratios):6.2f} {median:7.2f} {max(ratios):6.2f} "
-            f"{bench.mark:6.2f}  {bench.what}"
-            + ("" if median <= bench.mark else "   MISSED"),
+            f"{bench.mark:6.2f}  {bench.what}" + ("" if median <= bench.mark else "   MISSED"),
             flush=True,
         )
     return 1 if missed else 0

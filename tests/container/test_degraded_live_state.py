@@ -60,8 +60,10 @@ def test_a_change_of_the_live_agents_degrades_both_legs_and_exits_5(
 
     assert result.code == 5, result.stderr
     assert_no_claim(result, ["waits", "needs-hint"])
-    reason = ("context_root_mutated_live_state", "writer_unknown")
-    assert degraded_rows(result.card) == {reason}
+    (reason,) = degraded_rows(result.card)
+    assert reason[0] == "context_root_mutated_live_state"
+    # Whether a writer that ended at once could still be looked at is a matter of luck.
+    assert reason[1] in {"by_outsider", "writer_unknown"}
     for leg in ("context_off", "context_on"):
         assert result.card[leg]["degraded_reason"] == reason[0]
         assert result.record(leg)["verdict"] == "inconclusive"

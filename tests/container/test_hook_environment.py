@@ -70,6 +70,9 @@ def test_the_hook_environment_is_passed_on_and_nothing_else_of_the_invokers(
         "dropped": sorted(DROPPED),
         "equal_in_both_legs": True,
         "preserved": True,
+        "directory_sha256": None,
+        "hooks": [],
+        "receipts_equal": None,
     }
 
     told = [*result.evidence.glob("evidence/*"), *result.evidence.glob("legs/*/record.json")]

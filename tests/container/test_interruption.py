@@ -123,12 +123,12 @@ class Last:
     def __del__(self):
         signal.raise_signal(signal.SIGTERM)
 
-def command(**given):
+def command(context):
     Last()
     time.sleep(30)
 
-main.app.main = command
-main.main([])
+main.app.invoke = command
+main.main(["doctor"])
 """
 
 

@@ -30,6 +30,9 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="writers are told by fanotify, which needs root"),
 ]
 
+# The one who lets it go on is in the container too, and must not be ended with it.
+LINGERING = f"{WAITING}; sleep 0.5"
+
 SETTLED = ("shell writes", "echo x > /live/by-shell; touch /tmp/done; sleep 60")
 FLEETING = (
     "programs that end at once",
@@ -182,7 +185,7 @@ def editor(project: Project) -> Iterator[Writer]:
 
 def edited(project: Project, command: str, *arguments: object) -> tuple[Result, int]:
     """A run while whose legs an outsider writes, and who that was."""
-    path = project.suite(case("waits", WAITING), case("needs-hint", NEEDS_HINT))
+    path = project.suite(case("waits", LINGERING), case("needs-hint", NEEDS_HINT))
     with editor(project) as other:
         count = 2 if command == "ab" else 1
         result = project.while_waiting(count, lambda _: other.run(EDIT), command, path, *arguments)
@@ -302,12 +305,12 @@ def test_a_detector_that_does_not_fire_makes_the_run_void(
 def test_where_fanotify_is_not_permitted_inotify_watches_and_no_writer_is_known(
     project: Project, tmp_path: Path
 ) -> None:
-    path = project.suite(case("waits", WAITING))
+    path = project.suite(case("waits", LINGERING))
     hook = hooked(tmp_path, "Fanotify.__init__ = refused")
     allow = "--allow-external-live-changes"
     with editor(project) as other:
         clean = project.ao_eval("run", project.suite(case("a", NEEDS_HINT)), PYTHONPATH=hook)
-        path = project.suite(case("waits", WAITING))
+        path = project.suite(case("waits", LINGERING))
         result = project.while_waiting(
             1, lambda _: other.run(EDIT), "run", path, allow, PYTHONPATH=hook
         )

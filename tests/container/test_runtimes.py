@@ -103,14 +103,13 @@ def test_a_leg_that_runs_out_of_memory_says_so(project: Project) -> None:
     }
 
 
-@pytest.mark.skipif(not GVISOR, reason="a defect of gVisor")
-def test_gvisor_of_2022_refuses_the_statx_flag_of_coreutils(
+def test_ls_works_everywhere_but_under_gvisor_of_2022(
     project: Project, engine: DockerEngine
 ) -> None:
-    """Known and stated: `ls` and `stat` fail there, in both legs alike; `find` and `test` work."""
+    # It refuses a flag of statx that coreutils give: in both legs alike, for `ls` and `stat`.
     project.suite(case("ls", "ls /context/agents"), case("find", "find /context/agents"))
     result = project.ao_eval("ab", "evals/demo.json")
-    old = engine.api == OLD_API
+    old = GVISOR and engine.api == OLD_API
     for leg in ("context_off", "context_on"):
         assert result.case("ls", leg)["status"] == ("fail" if old else "pass")
         assert ("Invalid argument" in result.output("ls", leg, "stderr")) is old
@@ -121,4 +120,4 @@ def test_the_helpful_root_helps_whatever_the_engine(project: Project) -> None:
     project.suite(case("hint", NEEDS_HINT), on=HELPFUL)
     result = project.ao_eval("ab", "evals/demo.json")
     assert result.card["aggregate_delta"] == 1.0
-    assert result.card["integrity"]["status"] == "clean"
+    assert result.card["integrity"]["verdict"] == "clean"

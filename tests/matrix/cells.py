@@ -136,6 +136,7 @@ def run_cell(engine: DockerEngine, runtime: str, arguments: Sequence[str]) -> Re
         **os.environ,
         "DOCKER_HOST": engine.endpoint.url,
         "AO_EVAL_RUNTIME": runtime,
+        "TMPDIR": "/tmp",  # what the engine shares with the machine
     }
     for name in ("DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
         environment.pop(name, None)

@@ -26,6 +26,9 @@ _DIGITS: Final = {ord(zero) + value: str(value) for zero in DIGIT_ZEROS for valu
 _PROTOTYPE: Final = str.maketrans(
     {char: prototype for prototype, chars in PROTOTYPES.items() for char in chars}
 )
+_ASCII_LETTERS: Final = str.maketrans(
+    {chr(code): None for code in range(128) if not chr(code).isalnum() and code != 10}
+)
 _BLUR: Final = str.maketrans("i10|", "llol")
 _SPACELESS: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u312f\u31a0-\u9fff\uf900-\ufaff"
@@ -73,6 +76,11 @@ def words(folded: str) -> list[str]:
     if folded.isascii():
         return folded.translate(_ASCII_WORDS).split()
     return _NOT_WORD.sub(" ", _SPACELESS_CHAR.sub(r" \1 ", folded)).split()
+
+
+def squeezed_lines(text: str) -> str:
+    """Printable ASCII lines folded as `plain` does, each with its words run together."""
+    return text.lower().translate(_ASCII_LETTERS)
 
 
 def weight(folded_words: list[str]) -> int:

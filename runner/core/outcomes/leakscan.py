@@ -33,9 +33,17 @@ from runner.core.outcomes.holdout import HoldoutValue
 from runner.core.outcomes.numerals import numbers_across, numbers_in
 from runner.core.outcomes.payload import RUBRIC, Piece, Shape, pieces_of
 from runner.core.outcomes.sealed import sealed
-from runner.core.outcomes.unwrap import TooDeep, decoded, noise, run_across, unescaped
+from runner.core.outcomes.unwrap import (
+    TooDeep,
+    decoded,
+    escape_across,
+    noise,
+    run_across,
+    unescaped,
+)
 from runner.core.outcomes.views import (
     MIN_ANYWHERE,
+    MIN_TOKEN,
     Needles,
     literal,
     needles,
@@ -48,6 +56,8 @@ of 0.25's business."""
 
 _ALNUM = re.compile(r"[A-Za-z0-9]+")
 _NOT_ALNUM = re.compile(r"[\W_]+")
+_DIGIT = re.compile(r"[0-9]")
+_CAMEL = re.compile(r"[a-z][A-Z]")
 _MIXED = re.compile(r"[a-z][A-Z]|[0-9][A-Za-z]|[A-Za-z][0-9]")
 NEIGHBOURS: Final = 2
 MAX_MIXED: Final = 64
@@ -59,11 +69,15 @@ _ANSWER = re.compile(
     r"(?:\s+(?:is|are|was|be|equals|(?:should|must)\s+be)\b\s*:?|\s*[:=])"
     r"[\s\"'(\[`*]*([^\s\"'`*)\],;:!?]+?)(?=[\s\"'`*)\]]*(?:[.,;:!?]|$|\n))"
 )
-_HEX_DIGEST = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{64}|[0-9a-f]{40}|[0-9a-f]{32})(?![0-9a-f])")
+_HEX_DIGEST = re.compile(r"[0-9A-Fa-f]{32,}")
 _NOT_ASCII_ALNUM: Final = bytes(
     code for code in range(256) if not (code < 128 and chr(code).isalnum())
 )
-_HASHES: Final = {32: "md5", 40: "sha1", 64: "sha256"}
+_HASHES: Final = {
+    32: ("md5", hashlib.md5),
+    40: ("sha1", hashlib.sha1),
+    64: ("sha256", hashlib.sha256),
+}
 
 
 class Hit(NamedTuple):
@@ -146,7 +160,9 @@ class _Search:
             for one, other in pairwise(order)
             if (piece := run_across(bare[one], bare[other])) is not None
         ]
-        inner = folded_all(decoded([*document, *changed, *digests, *meeting]))
+        whole = list(_unescaped_as_one(document, orders))
+        self._inside(folded_all(whole))
+        inner = folded_all(decoded([*document, *changed, *digests, *meeting, *whole]))
         self._inside(inner)
         self._across(inner, [tuple(range(len(inner)))])
         self._noise("\n".join(piece.text for piece in bare))
@@ -285,11 +301,15 @@ class _Search:
             text, pointer, origin = item.piece.text, item.piece.pointer, item.piece.origin
             parts = [
                 part
-                for word in (_ALNUM.findall(text) if _MIXED.search(text) else ())
+                for word in (_ALNUM.findall(text) if _may_be_mixed(text) else ())
                 if len(word) <= MAX_MIXED and _MIXED.search(word)
                 for part in _PARTS.findall(word)
             ]
-            spaced = [_NOT_ALNUM.sub("", found) for found in _SPACED.findall(text)]
+            if max(map(len, parts), default=0) < MIN_TOKEN:
+                parts = []
+            letters = [word for word in item.words if len(word) == 1]
+            spaced = _SPACED.findall(text) if len(letters) >= MIN_TOKEN else []
+            spaced = [_NOT_ALNUM.sub("", found) for found in spaced]
             for view, found in ((INNER.name, parts), ("spaces and punctuation", spaced)):
                 if found:
                     inner.append(Piece(pointer, " ".join(found), "id", _joined(origin, view)))
@@ -312,18 +332,30 @@ class _Search:
                         self._hit(place, view, "")
 
     def _digests(self, pieces: Sequence[Piece]) -> None:
-        present: dict[str, Piece] = {}
+        present: dict[bytes, Piece] = {}
         for piece in pieces:
-            for found in _HEX_DIGEST.finditer(piece.text.lower()):
-                present.setdefault(found[0], piece)
-        lengths = {len(digest) for digest in present}
-        if not lengths:
-            return
-        for place, value in enumerate(self.sought.values):
-            for length, digest in _digests_of(value.text, lengths):
-                piece_or_none = present.get(digest)
-                if piece_or_none is not None:
-                    self._hit(place, _HASHES[length], piece_or_none.pointer)
+            for run in _HEX_DIGEST.findall(piece.text):
+                if len(run) in _HASHES:
+                    present.setdefault(bytes.fromhex(run), piece)
+        for length in sorted({2 * len(digest) for digest in present}):
+            name, function = _HASHES[length]
+            for place, value in enumerate(self.sought.values):
+                text = value.text.strip()
+                for form in (value.text, text + "\n", text.lower()):
+                    digest = function(form.encode(), usedforsecurity=False).digest()
+                    if digest in present:
+                        self._hit(place, name, present[digest].pointer)
+
+
+def _unescaped_as_one(
+    document: Sequence[Piece], orders: Sequence[tuple[int, ...]]
+) -> Iterator[Piece]:
+    """Orders in which an escape is cut by the end of a text, read as one text."""
+    for order in orders:
+        texts = [document[position].text for position in order]
+        if any(escape_across(one, other) for one, other in pairwise(texts)):
+            view = "escapes, split across fields"
+            yield Piece("", unescaped("".join(texts)), "text", view)
 
 
 def _near(order: Sequence[int], bare: Sequence[Piece]) -> tuple[int, ...]:
@@ -335,6 +367,11 @@ def _near(order: Sequence[int], bare: Sequence[Piece]) -> tuple[int, ...]:
         for step in range(-NEIGHBOURS, NEIGHBOURS + 1)
     }
     return tuple(position for number, position in enumerate(order) if number in chosen)
+
+
+def _may_be_mixed(text: str) -> bool:
+    # Two simple patterns: together they are several times slower.
+    return _DIGIT.search(text) is not None or _CAMEL.search(text) is not None
 
 
 def _bare(piece: Piece) -> Piece:
@@ -364,15 +401,3 @@ def _stands_in(pattern: str, data: bytes) -> bool:
     between = rb"[\x00\s\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]{0,4}"
     letters = between.join(re.escape(char).encode() for char in pattern)
     return re.search(letters, data, re.IGNORECASE) is not None
-
-
-def _digests_of(text: str, lengths: set[int]) -> Iterator[tuple[int, str]]:
-    stripped = text.strip()
-    for form in {text, stripped + "\n", stripped.lower()}:
-        data = form.encode()
-        if 32 in lengths:
-            yield 32, hashlib.md5(data, usedforsecurity=False).hexdigest()
-        if 40 in lengths:
-            yield 40, hashlib.sha1(data, usedforsecurity=False).hexdigest()
-        if 64 in lengths:
-            yield 64, hashlib.sha256(data).hexdigest()

@@ -31,15 +31,22 @@ _ESCAPE = re.compile(
 )
 _BYTE = re.compile(r"\\x([0-9A-Fa-f]{2})|\\([0-7]{3})")
 _WHITE: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "b": " "}
+_ESCAPE_MARKS: Final = frozenset("&%=\\")
+_ESCAPE_REACH: Final = 12
 _TAGS: Final = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 _HAS_TAGS = re.compile("[\U000e0020-\U000e007e]")
 
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{4,}={0,6}")
 _RUN_CHARS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
+# Where it may start and end is left to `_hex_runs`: asked at every letter, it is what takes time.
 _HEX_RUN = re.compile(
-    r"(?<![0-9A-Za-z])(?:0x|\\x|%)?[0-9A-Fa-f]{2}(?:[\s:,;._-]{0,2}(?:0x|\\x|%)?[0-9A-Fa-f]{2}){2,}"
-    r"(?:[\s:,;._-]?[0-9A-Fa-f])?(?![0-9A-Za-z])"
+    r"[0-9A-Fa-f]{2}(?:[\s:,;._-]{0,2}(?:0x|\\x|%)?[0-9A-Fa-f]{2}){2,}(?:[\s:,;._-]?[0-9A-Fa-f])?"
 )
+_FIRST_TOKEN = re.compile(r"\A[0-9A-Fa-f]+(?:[\s:,;._-]+|\Z)")
+_LAST_TOKEN = re.compile(r"(?:[\s:,;._-]+|\A)[0-9A-Fa-f]+\Z")
+_WORDS_AROUND = re.compile(r"\A(?:[A-Fa-f]+[\s:,;._-]+)+|(?:[\s:,;._-]+[A-Fa-f]+)+\Z")
+_HEX_GAP = re.compile(r"[\s:,;._-]+")
+_HEX_MARKS: Final = frozenset({"0x", "\\x"})
 _HEX_MARK = re.compile(r"0x|\\x|[^0-9A-Fa-f]", re.IGNORECASE)
 _URL_SAFE: Final = str.maketrans("-_", "+/")
 _JOINERS = re.compile(r"[-_+/]+")
@@ -48,6 +55,7 @@ _BASE32_DIGITS: Final = str.maketrans(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789abcdefghijklmnopqrstuv"
 )
 _READABLE = re.compile(r"[^\W_]{2}|[^\W_].*[^\W_]", re.DOTALL)
+_WIDE = re.compile("[\u2000-\ud7ff\ue000-\uffff]{2,}")
 _ASCII_PAIRS = re.compile(rb"[\x20-\x7e]{4,}")
 
 _BASE64_KEPT: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -135,6 +143,14 @@ def run_across(before: Piece, after: Piece) -> Piece | None:
     return Piece("", tail + head)
 
 
+def escape_across(before: str, after: str) -> bool:
+    """Whether an escape starts in one text and ends in the other."""
+    tail, head = before[-_ESCAPE_REACH:], after[:_ESCAPE_REACH]
+    if _ESCAPE_MARKS.isdisjoint(tail):
+        return False
+    return unescaped(tail + head) != unescaped(tail) + unescaped(head)
+
+
 def noise(text: str) -> Iterator[tuple[str, bytes]]:
     """The whole text decoded as if it were one run, at every alignment.
 
@@ -194,19 +210,37 @@ def _decode_once(pieces: Sequence[Piece]) -> Iterator[Piece]:
                 yield Piece(piece.pointer, plain, piece.kind, piece.origin)
         if not piece.text.isascii():
             yield from _wide(piece)
-        for found in _HEX_RUN.finditer(piece.text):
-            yield from _readable(piece, "hex", _from_hex(found[0]))
-    # Prose repeats its words: each distinct run is decoded once, where it is first.
-    first: dict[str, Piece] = {}
-    for piece in pieces:
-        for run in set(_RUN.findall(piece.text)) - first.keys():
-            first[run] = piece
-    for run, piece in first.items():
+        for run in _hex_runs(piece.text):
+            yield from _readable(piece, "hex", _from_hex(run))
+    for run, piece in _runs(pieces).items():
         if not _is_word(run):
             for variant in _variants(run):
                 yield from _readable(piece, "base64", _from_base64(variant))
         if _BASE32.fullmatch(run):
             yield from _readable(piece, "base32", [_from_base32(run)])
+
+
+def _runs(pieces: Sequence[Piece]) -> dict[str, Piece]:
+    """Each distinct run where it is first: prose repeats its words."""
+    first: dict[str, Piece] = {}
+    for piece in pieces:
+        for run in _RUN.findall(piece.text):
+            if run not in first:
+                first[run] = piece
+    return first
+
+
+def _hex_runs(text: str) -> Iterator[str]:
+    for found in _HEX_RUN.finditer(text):
+        run, (start, end) = found[0], found.span()
+        before, after = text[max(0, start - 2) : start], text[end : end + 1]
+        if before[-1:].isalnum() and before.lower() not in _HEX_MARKS:
+            run = _FIRST_TOKEN.sub("", run)
+        if after.isalnum():
+            run = _LAST_TOKEN.sub("", run)
+        # What stands beside a run (`be`, `a1`) would spoil it: also without, and each token alone.
+        tokens = [token for token in _HEX_GAP.split(run) if len(token) >= 6]
+        yield from {run, _WORDS_AROUND.sub("", run), *tokens}
 
 
 def _is_word(run: str) -> bool:
@@ -261,8 +295,9 @@ def _texts(data: bytes) -> Iterator[str]:
 
 def _wide(piece: Piece) -> Iterator[Piece]:
     """ASCII text that was read as UTF-16, which looks like ideographs."""
+    wide = "".join(_WIDE.findall(piece.text))
     for encoding in ("utf-16-le", "utf-16-be"):
-        data = piece.text.encode(encoding, "replace").replace(b"\0", b"")
+        data = wide.encode(encoding, "replace").replace(b"\0", b"")
         runs = _ASCII_PAIRS.findall(data)
         if runs:
             yield Piece(piece.pointer, b" ".join(runs).decode("ascii"), "text", "utf-16")

@@ -15,7 +15,7 @@ left after folding, an ideograph counting two:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -31,6 +31,9 @@ MIN_ANYWHERE: Final = 8
 MIN_NUMBER: Final = 3
 MIN_LITERAL: Final = 3
 MIN_DIGITS_AS_TEXT: Final = 6
+HEAD: Final = 8
+"""So many characters of a pattern are matched by the automaton, which then is small; the rest is
+compared where they were found."""
 
 LABELS: Final = frozenset(
     {
@@ -91,17 +94,23 @@ class Matcher:
         self.holders = tuple(patterns.values())
         self.is_aligned = tuple(pattern in short for pattern in self.patterns)
         self.reach = max(map(len, self.patterns), default=0)
-        self._automaton = (
-            AhoCorasick(self.patterns, implementation=Implementation.ContiguousNFA)
-            if patterns
-            else None
-        )
+        self._automaton: AhoCorasick | None = None
+        heads: dict[str, list[int]] = {}
+        for number, pattern in enumerate(self.patterns):
+            heads.setdefault(pattern[:HEAD], []).append(number)
+        self._groups = tuple(heads.values())
+        if heads:
+            self._automaton = AhoCorasick(heads, implementation=Implementation.ContiguousNFA)
 
-    def find(self, text: str) -> list[tuple[int, int, int]]:
+    def find(self, text: str) -> Iterator[tuple[int, int, int]]:
         """All matches, overlapping ones too: number of the pattern, start, end."""
-        if self._automaton is None or not text:
-            return []
-        return self._automaton.find_matches_as_indexes(text, overlapping=True)
+        if self._automaton is None:
+            return
+        for group, start, _ in self._automaton.find_matches_as_indexes(text, overlapping=True):
+            for number in self._groups[group]:
+                pattern = self.patterns[number]
+                if text.startswith(pattern, start):
+                    yield number, start, start + len(pattern)
 
 
 def needles(values: Sequence[HoldoutValue]) -> Needles:
@@ -111,8 +120,12 @@ def needles(values: Sequence[HoldoutValue]) -> Needles:
         values: The values, any number.
     """
     sorter = _Sorter()
-    for place, value in enumerate(values):
-        sorter.add(place, value)
+    for place, joined, merged in _long_words(values):
+        if joined:
+            for form in {joined, merged}:
+                sorter.squeezed.setdefault(form, []).append(place)
+        else:
+            sorter.add(place, values[place])
     return Needles(
         tuple(values),
         tuple(sorter.unscannable),
@@ -123,6 +136,23 @@ def needles(values: Sequence[HoldoutValue]) -> Needles:
         Matcher(sorter.squeezed, sorter.aligned),
         Matcher(sorter.literals),
     )
+
+
+def _long_words(values: Sequence[HoldoutValue]) -> Iterator[tuple[int, str, str]]:
+    """Of each value its words run together, and that blurred; empty where it needs a closer look.
+
+    Most values are long and ASCII, and all of them are folded in one go.
+    """
+    if not values:
+        return
+    texts = [
+        value.text if value.text.isascii() and value.text.isprintable() else "" for value in values
+    ]
+    joined = fold.squeezed_lines("\n".join(texts))
+    merged = fold.blurred(joined)
+    for place, (one, other) in enumerate(zip(joined.split("\n"), merged.split("\n"), strict=True)):
+        plain = len(one) >= MIN_ANYWHERE and one.isalpha() and one not in LABELS
+        yield (place, one, other) if plain else (place, "", "")
 
 
 class _Sorter:

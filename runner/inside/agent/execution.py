@@ -21,20 +21,19 @@ if TYPE_CHECKING:
 class Executor:
     """Runs commands one after the other; nothing of one is alive when the next starts."""
 
-    def __init__(self, link: Link, spawner: Spawner, stream_limit: int) -> None:
+    def __init__(self, link: Link, spawner: Spawner) -> None:
         self._link = link
         self._spawner = spawner
-        self._limit = stream_limit
         self._oom = OomCounter()
 
-    def execute(self, case: int, number: int, command: dict[str, Any], timeout: int) -> bytes:
+    def execute(self, head: bytes, command: dict[str, Any], timeout: int, limit: int) -> bytes:
         """Run one command to its end; returns its facts as JSON.
 
         Args:
-            case: Index of the case.
-            number: 0 for the case's own command, else the number of the probe.
+            head: Leading fields of the frames with its output: type, case and which execution.
             command: The command as the plan has it.
             timeout: Seconds until everything is killed.
+            limit: Bytes of each output stream that are passed on.
         """
         link = self._link
         started = time.monotonic()
@@ -42,8 +41,7 @@ class Executor:
         streams = []
         for name, fd in ((1, fds[0]), (2, fds[1])):
             os.set_blocking(fd, False)
-            head = b'"t":"out","c":%d,"x":%d,"f":%d' % (case, number, name)
-            streams.append(Stream(link, head, fd, self._limit))
+            streams.append(Stream(link, b'%s,"f":%d' % (head, name), fd, limit))
         timed_out = False
         status, stragglers = 0, 0
         if failure is None:

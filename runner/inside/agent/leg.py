@@ -30,9 +30,9 @@ def run_leg(link: Link, plan: dict[str, Any]) -> None:
     link.frame(b'"t":"hello","r":%s' % reporter.hello())
     link.push()
     reason, done = cases.run()
-    body = b'"t":"bye","w":"%s","ctx":%s,"env":%s,"n":%d'
-    ends = (reason.encode(), reporter.root_digest(), reporter.env_digests(), done)
-    link.frame(body % ends)
+    body = b'"t":"bye","w":"%s","ctx":%s,"hks":%s,"env":%s,"n":%d'
+    digests = (reporter.root_digest(), reporter.hooks_digest(), reporter.env_digests())
+    link.frame(body % (reason.encode(), *digests, done))
     link.flush()
     if reason == "done" and plan["hold_seconds"]:
         hold(plan["hold_seconds"])
@@ -46,7 +46,9 @@ class Cases:
         self._link = link
         self._plan = plan
         self._user = spawner.user
-        self._executor = Executor(link, spawner, limits["stream_bytes"])
+        self._executor = Executor(link, spawner)
+        self._stream_limit = limits["stream_bytes"]
+        self._hook_limit = limits["hook_bytes"]
         self._snapshot = Snapshot(
             link, file_bytes=limits["file_bytes"], hash_bytes=limits["hash_bytes"]
         )
@@ -75,15 +77,22 @@ class Cases:
     ) -> str | None:
         """Run one case; returns why the next one needs a fresh container, or None."""
         link, index = self._link, case["index"]
-        command, timeout = case["command"], case["timeout_seconds"]
+        command = case["command"]
+        hooks, before = self._plan["hooks"], self._plan["hooks_before"]
         link.frame(b'"t":"start","c":%d' % index)
         facts = b"null"
         if command is not None:
-            facts = self._executor.execute(index, 0, command, timeout)
+            for number, hook in enumerate(hooks[:before]):
+                self._hook(case, number, hook)
+            facts = self._execute(case, 0, command)
         usage = self._look(case)
         for number, probe in enumerate(case["probes"], 1):
-            found = self._executor.execute(index, number, probe, timeout)
+            found = self._execute(case, number, probe)
             link.frame(b'"t":"exec","c":%d,"x":%d,"e":%s' % (index, number, found))
+        if command is not None:
+            # Last, so that they cannot change what the case is judged by.
+            for number, hook in enumerate(hooks[before:], before):
+                self._hook(case, number, hook)
         ran = command is not None or bool(case["probes"])
         wrote = workspace.written() if ran else False
         clean = True
@@ -99,6 +108,20 @@ class Cases:
         if ran and scratch.ipc_hidden and not shared:
             return "leftover"
         return None if clean else "leftover"
+
+    def _execute(self, case: dict[str, Any], number: int, command: dict[str, Any]) -> bytes:
+        """Run the case's own command (0) or one of its probes; returns its facts as JSON."""
+        head = b'"t":"out","c":%d,"x":%d' % (case["index"], number)
+        return self._executor.execute(head, command, case["timeout_seconds"], self._stream_limit)
+
+    def _hook(self, case: dict[str, Any], number: int, hook: dict[str, Any]) -> None:
+        """Run one hook with the environment of the case, and report what came of it."""
+        command = {**hook, "env": {**(case["command"].get("env") or {}), **hook["env"]}}
+        place = (case["index"], number)
+        found = self._executor.execute(
+            b'"t":"hout","c":%d,"h":%d' % place, command, hook["timeout_seconds"], self._hook_limit
+        )
+        self._link.frame(b'"t":"hook","c":%d,"h":%d,"e":%s' % (*place, found))
 
     def _look(self, case: dict[str, Any]) -> bytes:
         """Report the files that the case's expectations name; returns its usage as JSON."""

@@ -34,6 +34,7 @@ class Reporter:
         self._spawner = spawner
         self._user = spawner.user
         self._context_root: str | None = plan["context_root"]
+        self._hooks_directory: str | None = plan["hooks_directory"]
         self._scratch: list[str] = plan["scratch"]
 
     def hello(self) -> bytes:
@@ -56,7 +57,7 @@ class Reporter:
             b'{"agent_sha256":%s,"uid":%d,"case_uid":%d,"capabilities":"%s",'
             b'"case_capabilities":"%016x","no_new_privs":%s,"seccomp":%d,"interfaces":%s,'
             b'"routes":%d,"mounts":%s,"writable":%s,"context_root_sha256":%s,'
-            b'"environment_sha256":%s,"kernel":%s,"python":"%d.%d.%d"}'
+            b'"environment_sha256":%s,"kernel":%s,"python":"%d.%d.%d","hooks_directory_sha256":%s}'
             % (
                 quote(agent_digest(self._link)),
                 os.getuid(),
@@ -73,16 +74,24 @@ class Reporter:
                 self.env_digests(),
                 quote(os.uname().release),
                 *sys.version_info[:3],
+                self.hooks_digest(),
             )
         )
 
     def root_digest(self) -> bytes:
         """Content digest of the context root as the case user reads it, or null, as JSON."""
-        if self._context_root is None:
+        return self._digest_of(self._context_root)
+
+    def hooks_digest(self) -> bytes:
+        """The same of the hooks directory."""
+        return self._digest_of(self._hooks_directory)
+
+    def _digest_of(self, folder: str | None) -> bytes:
+        if folder is None:
             return b"null"
         with self._user:
             try:
-                return quote(tree_digest(os.fsencode(self._context_root), self._link))
+                return quote(tree_digest(os.fsencode(folder), self._link))
             except OSError:
                 return b"null"
 

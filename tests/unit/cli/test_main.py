@@ -36,12 +36,15 @@ Boom = Callable[[Callable[[], Any]], None]
 def _somewhere_without_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    """No configuration file, no setting, and the signal handlers of before."""
+    """No configuration file, no setting, and the handlers of before."""
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("AO_EVAL_")]:
         monkeypatch.delenv(name)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGALRM
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    hook = sys.unraisablehook
     yield
+    sys.unraisablehook = hook
     for number, handler in handlers.items():
         signal.signal(number, handler)
 
@@ -169,7 +172,7 @@ def test_a_signal_ends_the_command_after_its_clean_up(
 
     def action() -> None:
         try:
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)
             time.sleep(30)
         finally:
             cleaned.append(number)
@@ -179,17 +182,20 @@ def test_a_signal_ends_the_command_after_its_clean_up(
     assert cleaned == [number]
 
 
-def test_a_second_interrupt_does_not_wait_for_the_clean_up_of_the_first(boom: Boom) -> None:
+def test_a_signal_that_comes_twice_at_once_is_one_wish(boom: Boom) -> None:
+    cleaned = []
+
     def action() -> None:
         try:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(30)
+            signal.raise_signal(signal.SIGTERM)
         finally:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(30)
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
+            cleaned.append("all of it")
 
     boom(action)
-    assert run("boom") == 130
+    assert run("boom") == 143
+    assert cleaned == ["all of it"]
 
 
 # --- usage
@@ -285,6 +291,64 @@ def test_the_entry_point_imports_nothing_slow() -> None:
     slow = "docker", "jsonschema", "jsonschema_rs", "rich", "jinja2", "pydantic", "structlog"
     code = f"import sys, runner.cli.main; print([n for n in {slow!r} if n in sys.modules])"
     assert python(code).stdout == "[]\n"
+
+
+BOOM = """
+import signal, sys, time, types
+import click
+from runner.cli import main as entry
+
+@click.command("boom")
+def boom():
+    {body}
+
+module = types.ModuleType("runner.cli.boom")
+module.command = boom
+sys.modules["runner.cli.boom"] = module
+entry.COMMANDS["boom"] = "Goes wrong."
+entry._ONE_WISH_SECONDS = 0.0
+entry.main(["boom"])
+"""
+
+
+def test_a_second_signal_does_not_wait_for_a_clean_up_that_hangs() -> None:
+    body = """
+    try:
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        time.sleep(0.01)
+        signal.raise_signal(signal.SIGTERM)
+        time.sleep(60)
+"""
+    ran = python(BOOM.format(body=body), timeout=50)
+    assert ran.returncode == 143
+    assert "interrupted again; run `ao-eval reap`" in ran.stderr
+
+
+def test_a_signal_that_was_swallowed_is_not_lost() -> None:
+    body = """
+    class Last:
+        def __del__(self):
+            signal.raise_signal(signal.SIGTERM)
+    last = Last()
+    del last
+    time.sleep(60)
+"""
+    ran = python(BOOM.format(body=body), timeout=50)
+    assert ran.returncode == 143
+    assert ran.stderr == "ao-eval: interrupted by SIGTERM; nothing is left running\n"
+
+
+def test_another_error_that_python_swallows_is_told_as_it_always_is() -> None:
+    body = """
+    class Last:
+        def __del__(self):
+            raise ValueError("at the end")
+    last = Last()
+    del last
+"""
+    ran = python(BOOM.format(body=body), timeout=50)
+    assert (ran.returncode, "ValueError: at the end" in ran.stderr) == (0, True)
 
 
 def test_a_closed_pipe_is_no_error_message() -> None:

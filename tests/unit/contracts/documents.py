@@ -10,6 +10,7 @@ from runner.core.degrade import hooks_disabled, insufficient
 from runner.core.hookenv import digest
 from runner.core.suitefile import read_suite
 from runner.model.base import Value
+from runner.model.burn import BurnHead
 from runner.model.container import Difference, EngineInfo
 from runner.model.evidence import (
     ContainerEvidence,
@@ -21,6 +22,15 @@ from runner.model.evidence import (
     SandboxEvidence,
 )
 from runner.model.liveproof import LiveChange, LiveStateEvidence
+from runner.model.rubric import Criterion, Rubric
+from runner.model.verdict import (
+    Band,
+    CouncilVerdict,
+    Kind,
+    ManifestVerdict,
+    RunManifest,
+    Split,
+)
 from tests.unit import builders as b
 from tests.unit.builders import FAILED, PASSED, case, record, result, suite_document
 from tests.unit.report import builders as report
@@ -100,6 +110,64 @@ def context_file() -> ContextFile:
     )
 
 
+def rubric() -> Rubric:
+    """A rubric with one criterion."""
+    return Rubric(
+        schema_version=1,
+        source_task_id="task-1",
+        judge_content_hash=f"sha256:{b.sha('1')}",
+        instructions="Do it.",
+        criteria=(Criterion(id="clear", description="It is clear.", weight=1.0),),
+    )
+
+
+def council_verdict() -> CouncilVerdict:
+    """A verdict after a burn."""
+    return CouncilVerdict(
+        verdict=Band.PASS,
+        confidence="HIGH",
+        key_insight="k",
+        recommendation="r",
+        schema_version=4,
+        satisfaction_score=0.9,
+        satisfaction_breakdown={"clear": 0.9},
+        findings=(),
+        burn_ledger_head=BurnHead(count=1, sha256=b.sha("2")),
+    )
+
+
+def run_manifest() -> RunManifest:
+    """The manifest of an ingested grade."""
+    return RunManifest(
+        schema_version=1,
+        id="run-1",
+        kind="outcomes",
+        status="complete",
+        started_at="2026-11-30T12:00:00Z",
+        finished_at="2026-11-30T12:00:01Z",
+        started_at_unix_ms=1,
+        finished_at_unix_ms=2,
+        suite_ref="suite-1",
+        task_ref="task-1",
+        sample_split=Split.DEV,
+        ground_truth_ref="v1",
+        ground_truth_hash=None,
+        judge_content_hash=f"sha256:{b.sha('1')}",
+        diff_from="run-0",
+        verdict=ManifestVerdict(
+            kind=Kind.IMPROVED,
+            delta_point=0.1,
+            utility=0.9,
+            applicable_artifacts=("learnings/x.md",),
+            notes="n",
+        ),
+        score_sha256=b.sha("3"),
+        grade_sha256=b.sha("4"),
+        captured_by="ao-eval outcomes ingest",
+        notes="n",
+    )
+
+
 # --- one or more of each contract
 
 STATED: Any = suite_document(
@@ -139,6 +207,9 @@ VALUES: tuple[tuple[str, Value], ...] = (
     ("sandbox.v1", sandbox_evidence()),
     ("hooks.v1", hooks_evidence()),
     ("context-file.v1", context_file()),
+    ("outcomes-rubric.v1", rubric()),
+    ("council-verdict.v4", council_verdict()),
+    ("run-manifest.v1", run_manifest()),
 )
 """Contract and value."""
 

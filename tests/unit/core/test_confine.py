@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from runner.core import confine
-from runner.core.confine import Placement, Resources, base_environment, engine_body, leg_variables
-from tests.unit.builders import GOLDEN, container_spec
+from runner.core.confine import (
+    Placement,
+    Resources,
+    base_environment,
+    engine_body,
+    leg_variables,
+    plain_container,
+)
+from runner.model.container import Mount
+from tests.unit.builders import GOLDEN, container_spec, sha
 
 API_20_10, API_26_1 = (1, 41), (1, 45)
 
@@ -258,3 +266,35 @@ def test_two_legs_that_differ_in_the_variant_alone_get_the_same_profile() -> Non
         "AO_CONTEXT_VARIANT=context_off",
         "AO_CONTEXT_VARIANT=context_on",
     }
+
+
+# --- programs of ours other than a leg's agent
+
+
+def test_a_container_of_one_program_has_no_capability_no_root_and_no_input() -> None:
+    mounts = (
+        Mount(kind="bind", source="/srv/out", target="/out", read_only=False),
+        Mount(kind="bind", source="/srv/in", target="/in", read_only=True),
+    )
+    spec = plain_container(
+        name="n",
+        image_id=f"sha256:{sha('3')}",
+        entrypoint=("python3", "-I"),
+        mounts=mounts,
+        labels={"mine": "1"},
+    )
+    body = engine_body(spec, API_20_10)
+    assert body["HostConfig"]["CapAdd"] == []
+    assert body["HostConfig"]["CapDrop"] == ["ALL"]
+    assert (body["User"], body["OpenStdin"], body["NetworkDisabled"]) == (
+        "65532:65532",
+        False,
+        True,
+    )
+    assert body["HostConfig"]["NetworkMode"] == "none"
+    assert body["HostConfig"]["ReadonlyRootfs"] is True
+    assert body["Labels"] == {"ao-eval": "1", "mine": "1"}
+    assert [item["Target"] for item in body["HostConfig"]["Mounts"]] == ["/in", "/out"]
+    assert all("noexec" in options for options in body["HostConfig"]["Tmpfs"].values())
+    names = {entry.partition("=")[0] for entry in body["Env"]}
+    assert names == {"PATH", "LANG", "TZ", "HOME"}

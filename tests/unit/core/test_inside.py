@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from runner.core.hookenv import digest
-from runner.core.inside import environment_degradation, root_degradation, sandbox_problems
+from runner.core.inside import (
+    environment_degradation,
+    hooks_degradation,
+    root_degradation,
+    sandbox_problems,
+)
+from runner.model.hooks import HooksDirectory
 from runner.model.leg import Degradation, DegradedReason
 from tests.unit.builders import inside_end, inside_report, root, sha
 
@@ -107,3 +113,16 @@ def test_one_variable_too_many_inside_degrades_the_hooks() -> None:
     extra = {"AO_PROFILE": digest("ci"), "AGENTOPS_HOOKS_DISABLED": digest("1")}
     found = environment_degradation({"AO_PROFILE": "ci"}, inside_report(environment_sha256=extra))
     assert found is not None
+
+
+def test_the_hooks_directory_inside_is_the_staged_one() -> None:
+    directory = HooksDirectory(sha256=sha("e"), entries=1, size=1, hooks=(), not_run=())
+    wrong = Degradation(reason=DegradedReason.HOOKS_DISABLED, detail="directory_differs")
+    for look in (inside_report, inside_end):
+        seen = look(hooks_directory_sha256=sha("e"))
+        assert hooks_degradation(directory, seen) is None
+        assert hooks_degradation(None, look()) is None
+        # Another one, none that could be read, and one that nobody asked for.
+        assert hooks_degradation(directory, look(hooks_directory_sha256=sha("f"))) == wrong
+        assert hooks_degradation(directory, look()) == wrong
+        assert hooks_degradation(None, seen) == wrong

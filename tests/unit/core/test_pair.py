@@ -595,7 +595,8 @@ def test_another_tie_never_turns_the_sign(pairs: list[tuple[Any, Any]], tie: lis
         assert after == 0
     else:
         assert before * after >= 0
-        assert abs(after) <= abs(before)
+        # Both means are rounded before they are subtracted.
+        assert abs(after) <= abs(before) + 0.00011
 
 
 @given(LEGS)

@@ -116,7 +116,8 @@ class Pen:
         return self.frame(**({"t": "end", "c": index, "e": facts, "u": None, "w": False} | more))
 
     def bye(self, done: int, reason: str = "done", **more: Any) -> Pen:
-        return self.frame(**({"t": "bye", "w": reason, "ctx": None, "env": {}, "n": done} | more))
+        ends = {"w": reason, "ctx": None, "hks": None, "env": {}, "n": done}
+        return self.frame(**({"t": "bye"} | ends | more))
 
     def bytes(self) -> bytes:
         return b"".join(self.lines)
@@ -500,6 +501,6 @@ def test_a_plan_for_root_or_without_a_nonce_is_a_defect(bad: dict[str, Any]) -> 
 
 
 def test_a_plan_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runner.core.wire.MAX_PLAN", 100)
+    monkeypatch.setattr("runner.core.planline.MAX_PLAN", 100)
     with pytest.raises(InputError, match="split the suite"):
         encoded(plan(case(0)))

@@ -86,6 +86,7 @@ def test_c6_splitting_over_fields_hides_nothing() -> None:
     assert named in refusal("x", "y", ids=["Oua", "gadougou"])
     assert named in refusal("Oua", "z", ids=["gadougou", "c2"])
     assert named in refusal("gadougou", instructions="It is Oua")
+    assert "escapes, split across fields" in refusal("It is %4", "Fuagadougou, or so")
     assert "number, split across fields" in refusal("It was 18", "89 then", holdout=["1889"])
 
 

@@ -1,0 +1,216 @@
+"""Hostile context roots through the command line: refused whole, or shown as what they are."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.container.projects import EXIT_0, HELPFUL, NEEDS_HINT, Project, Result, case
+
+pytestmark = pytest.mark.container
+
+IS_ROOT = os.geteuid() == 0
+NEEDS_ROOT = pytest.mark.skipif(not IS_ROOT, reason="needs root")
+SECONDS = 30.0
+"""Bound of a refusal, on a machine under load; most take one."""
+
+
+def _socket(root: Path) -> None:
+    folder = os.open(root / "learnings", os.O_PATH)
+    with socket.socket(socket.AF_UNIX) as server:  # its whole path would be too long for an address
+        server.bind(f"/proc/self/fd/{folder}/evil")
+    os.close(folder)
+
+
+def _device(root: Path) -> None:
+    os.mknod(root / "learnings" / "evil", 0o600 | 0o060000, os.makedev(8, 0))
+
+
+def _null(root: Path) -> None:
+    os.mknod(root / "learnings" / "evil", 0o666 | 0o020000, os.makedev(1, 3))
+
+
+def _parent_link(root: Path) -> None:
+    (root / "learnings" / "evil").symlink_to("../../../../../../.agents")
+
+
+def _loop(root: Path) -> None:
+    (root / "learnings" / "evil").symlink_to("evil")
+
+
+def _setgid(root: Path) -> None:
+    path = root / "learnings" / "evil"
+    path.write_text("x")
+    path.chmod(0o2755)
+
+
+def _sparse(root: Path) -> None:
+    with (root / "learnings" / "evil").open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def _linked_live_file(root: Path) -> None:
+    os.link(_live(root) / "note.md", root / "learnings" / "evil")
+
+
+def _deep(root: Path) -> None:
+    top = os.open(root / "learnings", os.O_RDONLY)
+    try:
+        folder = top
+        for name in ["evil", *["d"] * 100]:
+            os.mkdir(name, dir_fd=folder)
+            folder = os.open(name, os.O_RDONLY, dir_fd=folder)
+    finally:
+        os.close(top)
+
+
+def _live(root: Path) -> Path:
+    live = root.parents[4] / ".agents"
+    live.mkdir(exist_ok=True)
+    (live / "note.md").write_text("live\n", encoding="utf-8")
+    return live
+
+
+def _run(project: Project, root: Path | str) -> Result:
+    """One leg with that root: a refused one starts no container."""
+    path = project.suite(case("needs-hint", NEEDS_HINT), case("constant", "true"))
+    return project.ao_eval("run", path, "--variant", "context_on", "--agents-dir", root)
+
+
+def _assert_refused(result: Result, what: str) -> None:
+    assert result.code == 5, (result.code, result.stderr)
+    assert "Traceback" not in result.stderr
+    record = result.record()
+    reason = (record["degraded_reason"], record["degraded_detail"])
+    assert reason == ("context_root_unavailable", "unsafe_entry")
+    for row in record["case_results"]:
+        assert (row["status"], row["score"]) == ("error", None)
+        assert row["degraded_reason"] == "context_root_unavailable"
+    sandbox = result.read("evidence/sandbox.json")
+    assert sandbox["containers"] == []
+    (problem,) = (line for line in sandbox["problems"] if "staged" in line or "live" in line)
+    assert what in problem
+    assert problem.isprintable()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _socket,
+        pytest.param(_device, marks=NEEDS_ROOT),
+        pytest.param(_null, marks=NEEDS_ROOT),
+        _parent_link,
+        _loop,
+        _setgid,
+        _sparse,
+        _linked_live_file,
+        _deep,
+    ],
+)
+def test_an_entry_that_no_leg_may_see_refuses_the_root(
+    project: Project, spoil: Callable[[Path], None]
+) -> None:
+    project.suite(case("one", "true"))
+    root = project.root("on")
+    _live(root)
+    spoil(root)
+    begun = time.monotonic()
+    _assert_refused(_run(project, root), "evil")
+    assert time.monotonic() - begun < SECONDS
+
+
+@NEEDS_ROOT
+@pytest.mark.parametrize("kind", ["tmpfs", "live state", "file"])
+def test_a_mount_below_a_root_refuses_it(project: Project, kind: str) -> None:
+    project.suite(case("one", "true"))
+    root = project.root("on")
+    live = _live(root)
+    (root / "evil").mkdir()
+    (root / "evil-file").touch()
+    what: dict[str, tuple[str | Path, ...]] = {
+        "tmpfs": ("-t", "tmpfs", "none", root / "evil"),
+        "live state": ("--bind", live, root / "evil"),
+        "file": ("--bind", live / "note.md", root / "evil-file"),
+    }
+    with _mounted(*what[kind]):
+        result = _run(project, root)
+    _assert_refused(result, "evil")
+
+
+@contextmanager
+def _mounted(*arguments: str | Path) -> Iterator[None]:
+    # In the namespace of everybody: the command must see it as it sees any mount of the machine.
+    subprocess.run(["mount", *map(str, arguments)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(arguments[-1])], check=True)
+
+
+def test_two_hundred_thousand_entries_are_refused_before_any_is_copied(project: Project) -> None:
+    project.suite(case("one", "true"))
+    folder = project.root("on") / "many"
+    folder.mkdir()
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        first = ""
+        for index in range(200_000):
+            name = f"n{index}"
+            if index % 30_000 == 0:  # a file has at most 65,000 names on some file systems
+                os.close(os.open(name, os.O_WRONLY | os.O_CREAT, dir_fd=descriptor))
+                first = name
+            else:
+                os.link(first, name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
+    begun = time.monotonic()
+    _assert_refused(_run(project, project.root("on")), "100000")
+    assert time.monotonic() - begun < SECONDS
+
+
+@pytest.mark.parametrize("place", [".agents", ".", "evals/link", "evals/inside"])
+def test_a_root_that_is_or_holds_or_leads_to_live_state_is_refused(
+    project: Project, place: str
+) -> None:
+    project.suite(case("one", "true"))
+    _live(project.root("on"))
+    project.write({"deep/x.md": "live\n"}, below=".agents")
+    (project.repo / "evals" / "link").symlink_to("../.agents")
+    (project.repo / "evals" / "inside").symlink_to("../.agents/deep")
+    _assert_refused(_run(project, place), "live state")
+
+
+def test_names_of_any_bytes_are_shown_to_the_leg_and_spoil_no_document(project: Project) -> None:
+    names = [b"new\nline.md", b"bad\xff\xfe.md", b"\x1b]0;OWNED\x07.md", "\u202egpj.md".encode(),
+             b" blank ", b"-rf", b"*", b"a'b\"c$(d)`e`.md", b"x" * 255]  # fmt: skip
+    lister = (
+        "import os; folder = os.environb[b'AO_AGENTS_DIR'] + b'/learnings'; "
+        "print(sorted(os.listdir(folder)))"
+    )
+    path = project.suite(
+        case("lists", f'python3 -c "{lister}"', EXIT_0),
+        case("needs-hint", NEEDS_HINT),
+    )
+    for side in ("off", "on"):
+        folder = os.fsencode(project.root(side) / "learnings")
+        for name in names:
+            with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+                file.write(f"{side}\n")
+    result = project.ao_eval("ab", path)
+    assert result.code == 0, result.stderr
+    assert result.card["aggregate_delta"] == 0.5
+    assert result.card["integrity"]["verdict"] == "clean"
+    shown = {os.path.basename(name).encode() for name in HELPFUL}
+    assert eval(result.output("lists")) == sorted([*names, *shown])
+    assert result.card["context_on"]["context_root_sha256"]
+    for file in result.evidence.rglob("*"):
+        if file.is_file() and "cases" not in file.parts:
+            text = file.read_text(encoding="utf-8")
+            assert not [c for c in text if not c.isprintable() and c not in "\n\xa0"], file
