@@ -135,9 +135,10 @@ class LegRunner:
 
     def _runs(self) -> bool:
         """A leg whose hooks are off still reports what happened; one without its root cannot."""
-        degraded = self._plan.degraded
+        degraded, root = self._plan.degraded, self._plan.root
         possible = degraded is None or degraded.reason is DegradedReason.HOOKS_DISABLED
-        return possible and bool(runnable(self._plan))
+        rooted = root is None or root.sha256 is not None
+        return possible and rooted and bool(runnable(self._plan))
 
     def _result(self, case: CasePlan) -> CaseResult:
         if case.index in self._results:

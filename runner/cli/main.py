@@ -74,7 +74,24 @@ class LazyGroup(click.Group):
 def app(ctx: click.Context) -> None:
     """The command line; options left out are taken from the configuration file."""
     defaults = settings.configured(Path.cwd())
+    if defaults:
+        _check_configuration(ctx, defaults)
     ctx.default_map = dict.fromkeys(COMMANDS, defaults)
+
+
+def _check_configuration(ctx: click.Context, defaults: dict[str, Any]) -> None:
+    """Refuse settings that no command knows: a misspelt one must not be silently without effect."""
+    known: set[str | None] = set()
+    for name in ("ab", "run"):
+        command = app.get_command(ctx, name)
+        known |= {parameter.name for parameter in command.params} if command else set()
+    for name in defaults:
+        if name not in known:
+            raise InputError(
+                f"no option is called {name.replace('_', '-')!r}",
+                where="ao-eval.toml or [tool.ao-eval]",
+                remedy="see `ao-eval ab --help`",
+            )
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -17,8 +17,8 @@ from runner.model.base import Value
 from runner.model.evidence import ContextFile, HooksEvidence, SandboxEvidence
 from runner.model.liveproof import LiveStateEvidence
 from runner.model.record import RunRecord
-from runner.model.scorecard import ContextScorecard
 from runner.model.rubric import Rubric
+from runner.model.scorecard import ContextScorecard
 from runner.model.suite import Suite
 from runner.model.verdict import CouncilVerdict, RunManifest
 

@@ -153,6 +153,8 @@ def _evidence(
 ) -> DecisionEvidence | None:
     match item.rests_on:
         case "exit_code":
+            if case.exit_code is None:
+                return None
             text = f"exit {case.exit_code}"
             return CommandOutput(
                 kind="command_output",

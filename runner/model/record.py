@@ -79,6 +79,7 @@ class CaseResult(Value):
     critical: bool
     dimensions: Items[str]
     exit_code: int | None
+    """Null when killed by a signal, when nothing ran, and for a private holdout."""
     signal: int | None
     timed_out: bool
     duration_ms: Count
@@ -95,6 +96,12 @@ class CaseResult(Value):
     failure_message: str | None
     degraded_reason: DegradedReason | None
     degraded_detail: Token | None
+
+    @model_validator(mode="after")
+    def _a_reason_has_a_detail(self) -> Self:
+        if (self.degraded_reason is None) != (self.degraded_detail is None):
+            raise ValueError("a degraded reason and its detail come together")
+        return self
 
 
 class SuiteRef(Value):
@@ -180,6 +187,8 @@ class RunRecord(Value):
     @model_validator(mode="after")
     def _a_degraded_leg_has_no_clean_case(self) -> Self:
         """Rows of a degraded leg must not look like evidence, whoever reads only the rows."""
+        if self.degraded_reason is None and self.degraded_detail is not None:
+            raise ValueError("a degraded detail without a reason")
         if self.degraded_reason is not None:
             if self.degraded_detail is None or self.verdict != "inconclusive":
                 raise ValueError("a degraded leg has a detail and no verdict")

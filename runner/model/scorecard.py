@@ -106,7 +106,7 @@ class PairedCase(Value):
         if self.is_valid:
             if self.score_delta is None or self.status_delta is None:
                 raise ValueError("a valid pair has both deltas")
-            if self.score_delta != 0 and not any(
+            if (self.score_delta != 0 or self.status_delta != 0) and not any(
                 isinstance(item, EvaluatorFact) and item.changed for item in self.decision_evidence
             ):
                 raise ValueError("a changed pair needs the fact that changed")

@@ -78,10 +78,10 @@ def _live(root: Path) -> Path:
     return live
 
 
-def _run(project: Project, root: Path | str) -> Result:
+def _run(project: Project, root: Path | str, *options: Path | str) -> Result:
     """One leg with that root: a refused one starts no container."""
     path = project.suite(case("needs-hint", NEEDS_HINT), case("constant", "true"))
-    return project.ao_eval("run", path, "--variant", "context_on", "--agents-dir", root)
+    return project.ao_eval("run", path, "--variant", "context_on", "--agents-dir", root, *options)
 
 
 def _assert_refused(result: Result, what: str) -> None:
@@ -127,8 +127,10 @@ def test_an_entry_that_no_leg_may_see_refuses_the_root(
 
 
 @NEEDS_ROOT
-@pytest.mark.parametrize("kind", ["tmpfs", "live state", "file"])
-def test_a_mount_below_a_root_refuses_it(project: Project, kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind, word", [("tmpfs", "evil"), ("live state", "live state"), ("live file", "live state")]
+)
+def test_a_mount_below_a_root_refuses_it(project: Project, kind: str, word: str) -> None:
     project.suite(case("one", "true"))
     root = project.root("on")
     live = _live(root)
@@ -137,11 +139,11 @@ def test_a_mount_below_a_root_refuses_it(project: Project, kind: str) -> None:
     what: dict[str, tuple[str | Path, ...]] = {
         "tmpfs": ("-t", "tmpfs", "none", root / "evil"),
         "live state": ("--bind", live, root / "evil"),
-        "file": ("--bind", live / "note.md", root / "evil-file"),
+        "live file": ("--bind", live / "note.md", root / "evil-file"),
     }
     with _mounted(*what[kind]):
         result = _run(project, root)
-    _assert_refused(result, "evil")
+    _assert_refused(result, word)
 
 
 @contextmanager
@@ -154,6 +156,7 @@ def _mounted(*arguments: str | Path) -> Iterator[None]:
         subprocess.run(["umount", str(arguments[-1])], check=True)
 
 
+@pytest.mark.slow
 def test_two_hundred_thousand_entries_are_refused_before_any_is_copied(project: Project) -> None:
     project.suite(case("one", "true"))
     folder = project.root("on") / "many"
@@ -175,7 +178,7 @@ def test_two_hundred_thousand_entries_are_refused_before_any_is_copied(project: 
     assert time.monotonic() - begun < SECONDS
 
 
-@pytest.mark.parametrize("place", [".agents", ".", "evals/link", "evals/inside"])
+@pytest.mark.parametrize("place", [".agents", "holds", "evals/link", "evals/inside"])
 def test_a_root_that_is_or_holds_or_leads_to_live_state_is_refused(
     project: Project, place: str
 ) -> None:
@@ -184,7 +187,18 @@ def test_a_root_that_is_or_holds_or_leads_to_live_state_is_refused(
     project.write({"deep/x.md": "live\n"}, below=".agents")
     (project.repo / "evals" / "link").symlink_to("../.agents")
     (project.repo / "evals" / "inside").symlink_to("../.agents/deep")
-    _assert_refused(_run(project, place), "live state")
+    project.write({"x.md": "live\n"}, below="holds/agents")
+    result = _run(project, place, "--live-agents-dir", project.repo / "holds" / "agents")
+    _assert_refused(result, "live state")
+
+
+def test_the_repository_itself_is_no_root(project: Project) -> None:
+    project.suite(case("one", "true"))
+    _live(project.root("on"))
+    result = _run(project, ".")
+    assert (result.code, result.stdout, result.directories) == (2, "", ())
+    (line,) = result.stderr.splitlines()
+    assert "no leg may see" in line
 
 
 def test_names_of_any_bytes_are_shown_to_the_leg_and_spoil_no_document(project: Project) -> None:

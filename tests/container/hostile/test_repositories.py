@@ -22,7 +22,7 @@ ODD = "a:b,c\\d e\n'\"$(x)"
 
 OBJECTS = (
     "cd /workspace; git log --all --format=%B 2>/dev/null | cat; "
-    "git cat-file --batch-all-objects --batch --buffer 2>/dev/null | strings; "
+    "git cat-file --batch-all-objects --batch --buffer | tr -c '[:print:]\\n' '?'; "
     "git for-each-ref; git config --list --show-origin; ls -a .git 2>/dev/null"
 )
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from runner.app.reap import reap
 from runner.core.confine import LABEL
@@ -38,6 +38,7 @@ AT_ONCE = 3
 """Commands that a table of them runs at the same time."""
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 
 class Done(NamedTuple):
@@ -159,7 +160,8 @@ class Outcomes:
             {name: functools.partial(self.outcomes, *given) for name, given in rows.items()}
         )
 
-    def together(self, calls: Mapping[str, Callable[[], Done]]) -> dict[str, Done]:
+    @staticmethod
+    def together(calls: Mapping[str, Callable[[], T]]) -> dict[str, T]:
         """Call independent commands, a few at a time."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
             done = pool.map(lambda call: call(), calls.values())
@@ -225,7 +227,7 @@ class Outcomes:
 
     def _mine(self, item: Mapping[str, Any]) -> bool:
         home = (item.get("Labels") or {}).get(f"{LABEL}.home", "")
-        return Path(home).parent == self.staging
+        return Path(home).is_relative_to(self.staging)
 
 
 def finish(process: subprocess.Popen[str]) -> Done:

@@ -3,13 +3,17 @@
 python3 - HOST:PORT... < probe.py
 """
 
+from __future__ import annotations
+
 import json
 import os
 import socket
 import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 
 
-def tried(action):
+def tried(action: Callable[[], object]) -> str:
     """`done`, or the name of the error."""
     try:
         action()
@@ -18,18 +22,18 @@ def tried(action):
     return "done"
 
 
-def connect(address):
+def connect(address: str) -> str:
     """Try to reach a TCP server."""
     host, _, port = address.rpartition(":")
     return tried(lambda: socket.create_connection((host, int(port)), timeout=2).close())
 
 
-def write(path):
+def write(path: str) -> str:
     """Try to open a file for writing, or to make it."""
     return tried(lambda: os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)))
 
 
-def writable(top):
+def writable(top: str) -> Iterator[str]:
     """Folders that a file can be made in."""
     for folder, names, _ in os.walk(top):
         names[:] = [name for name in names if f"{folder}/{name}" not in ("//proc", "//sys")]
@@ -38,7 +42,7 @@ def writable(top):
             yield folder
 
 
-def main():
+def main() -> None:
     """Look."""
     with open("/proc/self/status") as file:
         status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
@@ -70,10 +74,8 @@ def main():
                     "chroot": tried(lambda: os.chroot("/tmp")),
                     "package": write("/opt/ao-eval/site/runner/__init__.py"),
                     **{f"write {path}": write(path) for path in inputs},
-                    **{f"remove {path}": tried(lambda p=path: os.unlink(p)) for path in inputs},
-                    **{
-                        f"chmod {path}": tried(lambda p=path: os.chmod(p, 0o666)) for path in inputs
-                    },
+                    **{f"remove {path}": tried(partial(os.unlink, path)) for path in inputs},
+                    **{f"chmod {path}": tried(partial(os.chmod, path, 0o666)) for path in inputs},
                 },
                 "sockets": [
                     path

@@ -61,14 +61,14 @@ def start(engine: DockerEngine, container_id: str) -> None:
 
 if __name__ == "__main__":
     tamper = TAMPERINGS[sys.argv[1]]
-    real = docker_engine.engine_body
+    real = getattr(docker_engine, "engine_body")  # noqa: B009
 
     def altered(*arguments: Any) -> dict[str, Any]:
         """The body of the request, altered."""
-        body = real(*arguments)
+        body: dict[str, Any] = real(*arguments)
         tamper(body)
         return body
 
-    docker_engine.engine_body = altered
-    DockerEngine.start = start  # type: ignore[method-assign]
+    setattr(docker_engine, "engine_body", altered)  # noqa: B010
+    setattr(DockerEngine, "start", start)  # noqa: B010
     main(sys.argv[2:])

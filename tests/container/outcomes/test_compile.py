@@ -152,6 +152,7 @@ def done(make_outcomes: MakeOutcomes, tmp_path_factory: pytest.TempPathFactory) 
     rows |= of_tables(outcomes, QUICK)
     found = outcomes.table({name: ("compile", *given) for name, given in rows.items()})
     assert precious.read_text(encoding="utf-8") == VALID
+    assert found["dev"].code == 0, found["dev"]
     assert copied.read_text(encoding="utf-8") == found["dev"].stdout
     assert outcomes.end() == []
     return found

@@ -193,8 +193,10 @@ def ingesting(
     """The container of an ingest with a ledger and a manifest."""
     outcomes = make_outcomes(tmp_path_factory.mktemp("ingesting"))
     ledger = outcomes.ledger()
-    files = ("--burn-ledger", ledger, "--manifest-out", outcomes.folder / "runs")
-    files += ("--holdout-file", slow_files / "holdout.jsonl")
+    files = (
+        "--burn-ledger", ledger, "--manifest-out", outcomes.folder / "runs",
+        "--holdout-file", slow_files / "holdout.jsonl",
+    )  # fmt: skip
     found = look(
         outcomes, neighbour, "ingest", INGEST / "score-holdout-pass.json", *stated(), *files
     )

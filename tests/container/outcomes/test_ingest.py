@@ -252,6 +252,7 @@ def test_what_nobody_states_is_loud_and_strict_refuses_it(outcomes: Outcomes) ->
     assert (done["dev"].code, done["dev"].stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_i4_a_budget_that_is_no_ceiling_is_loud_and_strict_refuses_it(outcomes: Outcomes) -> None:
     ledger = outcomes.ledger(budget=0)
     command = ("ingest", HOLDOUT, *stated(), "--burn-ledger", ledger)
@@ -262,6 +263,7 @@ def test_i4_a_budget_that_is_no_ceiling_is_loud_and_strict_refuses_it(outcomes: 
     assert any("NOT enforced" in line for line in loud.warnings)
 
 
+@pytest.mark.slow
 def test_i14_values_too_short_to_be_certified_are_named_as_compile_names_them(
     outcomes: Outcomes,
 ) -> None:
@@ -273,6 +275,7 @@ def test_i14_values_too_short_to_be_certified_are_named_as_compile_names_them(
     assert done["strict"].code == 6
 
 
+@pytest.mark.slow
 def test_a_dev_score_never_burns(outcomes: Outcomes) -> None:
     ledger = outcomes.ledger()
     done = outcomes.outcomes("ingest", DEV, *stated(**DEV_STATED), "--burn-ledger", ledger)
@@ -307,11 +310,12 @@ def test_i7_a_manifest_folder_that_cannot_be_used_costs_no_burn(outcomes: Outcom
     assert [path.name for path in taken.iterdir()] == ["manifest.json"]
 
 
+@pytest.mark.slow
 def test_i16_run_ids_that_clean_to_the_same_text_have_folders_of_their_own(
     outcomes: Outcomes,
 ) -> None:
     runs = outcomes.folder / "runs"
-    rows = {}
+    rows: dict[str, Sequence[object]] = {}
     for name in ("a/b", "a b", "a:b"):
         path = outcomes.write(f"{len(rows)}.json", {**json.loads(DEV.read_bytes()), "run_id": name})
         options = stated(split="dev", run_id=name)
@@ -344,6 +348,7 @@ def test_i17_a_gate_that_was_asked_for_makes_the_exit_code(outcomes: Outcomes) -
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_baseline_makes_the_kind(outcomes: Outcomes) -> None:
     runs = outcomes.folder / "runs"
     done = outcomes.outcomes(
@@ -387,6 +392,7 @@ def damaged(outcomes: Outcomes) -> dict[str, Path]:
     }
 
 
+@pytest.mark.slow
 def test_i4_i8_a_damaged_ledger_is_refused_and_left_as_it_is(outcomes: Outcomes) -> None:
     ledgers = damaged(outcomes)
     before = {path: path.lstat().st_mtime_ns for path in outcomes.folder.glob("*.json*")}
