@@ -172,7 +172,7 @@ class LegRunner:
         workspace: Workspace | None = None
         kept = False
         try:
-            workspace = make_workspace(session, plan.leg, ordinal)
+            workspace = make_workspace(session)
             container_id, name = self._create(plan, workspace, ordinal)
             created = time.monotonic()
             timings.create += created - begun

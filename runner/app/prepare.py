@@ -311,13 +311,16 @@ class _Stager:
         return stage, GitRef(commit=state.commit, dirty=state.dirty), notes
 
     def _default_roots(self) -> list[Path]:
-        """The suite's own roots, whichever ones were given: no leg sees any as a plain folder."""
+        """Roots of the suite and of those beside it, whichever ones were given.
+
+        No leg sees any of them as a plain folder: suites of one folder tend to share answers.
+        """
         found = []
         for side in ("context_off", "context_on"):
-            path = default_root(self._suite, side)
-            if path.is_dir():
-                found.append(path)
-        return found
+            own = default_root(self._suite, side)
+            beside = own.parents[2].glob(f"*/{own.parent.name}/{own.name}")
+            found += [path for path in {own, *beside} if path.is_dir()]
+        return sorted(found)
 
     def _ignored(self, top: Path) -> list[bytes]:
         out = Path(os.path.realpath(self._request.out_dir))

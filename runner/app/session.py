@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import tenacity
-
+from runner.app.insist import insist
 from runner.core.confine import LABEL, Resources
 from runner.errors import EngineFailure
 from runner.logs import log
@@ -100,8 +99,15 @@ class Session:
     _volumes: dict[str, None] = field(default_factory=dict)
 
     def name(self, leg: str, ordinal: int) -> str:
-        """A container or volume name that no other attempt has."""
+        """A container name that no other attempt has."""
         return f"{LABEL}-{self.token}-{leg.replace('_', '-')}-{ordinal}-{secrets.token_hex(3)}"
+
+    def volume_name(self) -> str:
+        """A volume name that no other attempt has, and that says nothing.
+
+        The mount table of a container shows it where the volume is a plain folder of the engine.
+        """
+        return f"{LABEL}-{self.token}-{secrets.token_hex(8)}"
 
     def own_container(self, container_id: str) -> None:
         """Remember a container until it is removed."""
@@ -130,11 +136,11 @@ class Session:
     def release(self, container_id: str | None, volume: str | None) -> None:
         """Remove a container and its workspace volume now."""
         if container_id is not None:
-            _insist(self.engine.remove, container_id)
+            insist(self.engine.remove, container_id)
             with self._lock:
                 self._containers.pop(container_id, None)
         if volume is not None:
-            _insist(self.engine.remove_volume, volume)
+            insist(self.engine.remove_volume, volume)
             with self._lock:
                 self._volumes.pop(volume, None)
 
@@ -164,14 +170,3 @@ class Session:
             action(*arguments)
         except EngineFailure as error:
             log.warning("left on the engine", error=error.line(), remedy="run `ao-eval reap`")
-
-
-@tenacity.retry(
-    retry=tenacity.retry_if_exception_type(EngineFailure),
-    stop=tenacity.stop_after_attempt(4),
-    wait=tenacity.wait_exponential(multiplier=0.1, max=1.0),
-    reraise=True,
-)
-def _insist(action: Callable[[str], None], target: str) -> None:
-    """Removal is idempotent, so it may be tried again; nothing that a case does ever is."""
-    action(target)

@@ -61,13 +61,13 @@ def choose_mode(
     return "overlay"
 
 
-def make_workspace(session: Session, leg: str, ordinal: int) -> Workspace:
+def make_workspace(session: Session) -> Workspace:
     """Create the volume of one container; the session removes it.
 
     Raises:
         EngineFailure: The engine cannot make it.
     """
-    name = session.name(leg, ordinal)
+    name = session.volume_name()
     session.own_volume(name)
     if session.mode == "overlay":
         return _overlay(session, name)

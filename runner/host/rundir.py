@@ -20,8 +20,10 @@ from runner.host.removal import remove
 from runner.model.tree import path_text
 
 _LONGEST_NAME: Final = 200
-_YOUNG_SECONDS: Final = 60
-_TEMPORARY: Final = re.compile(r"\.tmp-.+-[0-9a-f]{8}", re.DOTALL)
+_UNBORN_SECONDS: Final = 60
+_UNBORN_PREFIX: Final = ".new-"
+_TEMPORARY_PREFIX: Final = ".tmp-"
+_TEMPORARY: Final = re.compile(r"\.(new|tmp)-.+-[0-9a-f]{8}", re.DOTALL)
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -45,14 +47,14 @@ def check_out_dir(out_dir: Path, live_roots: Iterable[Path]) -> None:
 
 
 def abandoned(out_dir: Path) -> list[Path]:
-    """Temporary directories of runs that died before `finalize`, older than a minute.
+    """Temporary directories of runs that died before `finalize`.
 
     Args:
         out_dir: Folder of evidence directories; need not exist.
 
     Returns:
-        Directories of the same user whose lock is free, sorted. What cannot be looked at counts
-        as in use.
+        Directories of the same user whose lock is free, sorted; among them those of runs that died
+        while making theirs, a minute old. What cannot be looked at counts as in use.
     """
     found = []
     try:
@@ -60,7 +62,8 @@ def abandoned(out_dir: Path) -> list[Path]:
     except OSError:
         return []
     for name in names:
-        if not _TEMPORARY.fullmatch(name):
+        match = _TEMPORARY.fullmatch(name)
+        if match is None:
             continue
         try:
             descriptor = os.open(out_dir / name, _FOLDER_FLAGS)
@@ -68,8 +71,8 @@ def abandoned(out_dir: Path) -> list[Path]:
             continue
         try:
             info = os.fstat(descriptor)
-            # A young one may not have its lock yet.
-            if info.st_uid == os.geteuid() and time.time() - info.st_mtime >= _YOUNG_SECONDS:
+            unborn = match[1] == "new" and time.time() - info.st_mtime < _UNBORN_SECONDS
+            if info.st_uid == os.geteuid() and not unborn:
                 fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 found.append(out_dir / name)
         except OSError:
@@ -95,16 +98,25 @@ class RunDirectory:
         """
         self.final = out_dir / safe_name(name)
         self._refuse_existing()
-        self.path = out_dir / f".tmp-{name}-{secrets.token_hex(4)}"
+        rest = f"{name}-{secrets.token_hex(4)}"
+        self.path = out_dir / f"{_TEMPORARY_PREFIX}{rest}"
         self._done = False
+        # The lock says that somebody still writes here; it ends with the process. The directory is
+        # locked before it has its name, so no reaper ever sees it unlocked under that name.
+        unborn = out_dir / f"{_UNBORN_PREFIX}{rest}"
+        lock: int | None = None
         try:
             out_dir.mkdir(parents=True, exist_ok=True)
-            self.path.mkdir(mode=0o755)
-            # The lock says that somebody still writes here; it ends with the process.
-            self._lock = os.open(self.path, _FOLDER_FLAGS)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            unborn.mkdir(mode=0o755)
+            lock = os.open(unborn, _FOLDER_FLAGS)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.rename(unborn, self.path)
         except OSError as error:
+            if lock is not None:
+                os.close(lock)
+            remove(unborn)
             raise _cannot_write(out_dir, error) from error
+        self._lock = lock
 
     def __enter__(self) -> Self:
         return self
@@ -242,12 +254,12 @@ def safe_name(name: str) -> str:
         The same name.
 
     Raises:
-        InputError: It is empty, `.`, `..`, begins with `.tmp-`, is longer than 200 bytes, or holds
-            a separator, control character, or what UTF-8 cannot write.
+        InputError: It is empty, `.`, `..`, begins as a temporary directory does, is longer than
+            200 bytes, or holds a separator, control character, or what UTF-8 cannot write.
     """
     bad = (
         name in ("", ".", "..")
-        or name.startswith(".tmp-")
+        or name.startswith((_TEMPORARY_PREFIX, _UNBORN_PREFIX))
         or "/" in name
         or "\\" in name
         or not name.isprintable()

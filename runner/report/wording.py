@@ -154,8 +154,6 @@ def proof_line(card: ContextScorecard) -> str:
         parts.append("no mount reached it")
     else:
         parts.append("no mount was checked")
-    if live.roots:
-        parts.append(_watch_phrase(live))
     if sandbox.containers:
         network = f"network {sandbox.network}"
         if set(sandbox.interfaces) - {"lo"}:
@@ -169,6 +167,8 @@ def proof_line(card: ContextScorecard) -> str:
         parts.append(f"{plural(sandbox.containers, 'container')}, {network}, {equal}")
     else:
         parts.append("no container was created")
+    if live.roots:
+        parts.append(_watch_phrase(live))
     return "; ".join(parts)
 
 

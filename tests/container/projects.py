@@ -26,7 +26,7 @@ CASE_USER = os.geteuid() or 65532
 RUNTIME = os.environ.get("AO_EVAL_RUNTIME")
 """OCI runtime that the tests are run under; None: the engine's default."""
 GVISOR = is_gvisor(RUNTIME)
-PATIENCE = 240.0 if GVISOR else 60.0
+PATIENCE = 240.0 if GVISOR else 100.0
 """Seconds for anything that takes a few on an idle machine; gVisor starts a container a case."""
 
 Json = dict[str, Any]
@@ -323,9 +323,11 @@ class Project:
     def end(self) -> list[str]:
         """End what still runs, remove what was left; returns what that was."""
         for process in self._processes:
-            if process.poll() is None:
-                process.kill()
-                process.communicate()
+            process.kill()  # does nothing to one that has ended
+            process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
         left = self.leftovers()
         if left:
             reap(self.engine, self.staging)

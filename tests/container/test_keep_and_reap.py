@@ -24,7 +24,7 @@ def test_a_kept_container_is_entered_by_the_printed_command_and_reaped(project: 
     command = shlex.split(line)
     assert command.pop(2) == "-it"
     look = (
-        "id -u; pwd; cat /tmp/trace made-here; ls $AO_AGENTS_DIR/learnings; "
+        "id -u; pwd; cat /tmp/trace made-here; (cd $AO_AGENTS_DIR/learnings; echo *); "
         "echo $AO_CONTEXT_VARIANT"
     )
     entered = subprocess.run(

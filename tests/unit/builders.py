@@ -25,6 +25,7 @@ from runner.core.score import case_result
 from runner.core.stats import resolution
 from runner.core.suitefile import read_suite
 from runner.model.container import ContainerSpec
+from runner.model.hooks import HooksDirectory
 from runner.model.leg import Axis, CasePlan, Command, ContextRoot, Degradation, LegPlan
 from runner.model.observation import (
     CaseObservation,
@@ -126,6 +127,7 @@ def leg_plan(
     axis: Axis = Axis.CONTEXT,
     hooks: Mapping[str, str] | None = None,
     only: Sequence[str] = (),
+    directory: HooksDirectory | None = None,
 ) -> LegPlan:
     """A plan for a leg of a suite."""
     return plan_leg(
@@ -137,6 +139,7 @@ def leg_plan(
         environment=base_environment(hooks or {"AO_PROFILE": "ci"}, {}),
         suppressed=suppressed,
         only=only,
+        hooks=directory,
     )
 
 

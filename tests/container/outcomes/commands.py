@@ -211,7 +211,7 @@ class Outcomes:
         """What commands left on the engine and in the staging folder."""
         return [
             *(f"container {item['Names']}" for item in self.containers()),
-            *(f"folder {path}" for path in self.staging.glob("*")),
+            *(f"folder {path}" for path in self.staging.rglob("*ao-eval-*")),
         ]
 
     def end(self) -> list[str]:

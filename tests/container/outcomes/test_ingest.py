@@ -430,9 +430,13 @@ def test_the_ledger_commands(outcomes: Outcomes) -> None:
 
 
 def invokers() -> list[Any]:
-    """Who runs the command: whoever runs the tests and, if that is root, an ordinary user too."""
-    ordinary = [pytest.param(4711, id="another user")] if os.geteuid() == 0 else []
-    return [pytest.param(None, id="us"), *ordinary]
+    """Who runs the command: an ordinary user, and root if that is who runs the tests."""
+    if os.geteuid() != 0:
+        return [pytest.param(None, id="us")]
+    return [
+        pytest.param(4711, id="another user"),
+        pytest.param(None, id="root", marks=pytest.mark.slow),
+    ]
 
 
 @pytest.mark.parametrize("user", invokers())

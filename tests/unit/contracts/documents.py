@@ -13,14 +13,17 @@ from runner.model.base import Value
 from runner.model.burn import BurnHead
 from runner.model.container import Difference, EngineInfo
 from runner.model.evidence import (
+    CaseReceipts,
     ContainerEvidence,
     ContextArtifact,
     ContextFile,
+    HooksDirectoryEvidence,
     HooksEvidence,
     LegHooks,
     LegInside,
     SandboxEvidence,
 )
+from runner.model.hooks import HookEvent, HookRef
 from runner.model.liveproof import LiveChange, LiveStateEvidence
 from runner.model.rubric import Criterion, Rubric
 from runner.model.verdict import (
@@ -75,12 +78,29 @@ def hooks_evidence() -> HooksEvidence:
         host=seen,
         dropped=("AO_API_KEY",),
         scrub_prefixes_without_effect=("AO_PROFILE",),
+        directory=HooksDirectoryEvidence(
+            sha256=b.sha("e"),
+            entries=2,
+            size=120,
+            hooks=(
+                HookRef(
+                    event=HookEvent.SESSION_START,
+                    index=0,
+                    command_sha256=b.sha("1"),
+                    timeout_seconds=60,
+                ),
+            ),
+            not_run=("/hooks/PreToolUse",),
+            cases=(CaseReceipts(case_id="one", complete=True, equal=None),),
+        ),
         legs=(
             LegHooks(
                 leg="context_on",
                 inside_at_start=seen,
                 inside_at_end=seen,
                 created_configuration=("AO_PROFILE",),
+                directory_at_start=b.sha("e"),
+                directory_at_end=b.sha("e"),
                 preserved=True,
             ),
         ),

@@ -19,6 +19,7 @@ from runner.core.confine import (
     leg_variables,
     plain_container,
 )
+from runner.core.planline import HOOKS_TARGET
 from runner.model.container import Mount
 from tests.unit.builders import GOLDEN, container_spec, sha
 
@@ -176,6 +177,23 @@ def test_a_leg_without_a_root_and_without_an_overlay_has_two_mounts() -> None:
     placement = Placement(agent="/srv/agent", workspace_volume="w")
     targets = [mount.target for mount in container_spec(placement=placement).mounts]
     assert targets == ["/ao", "/workspace"]
+
+
+def test_a_hooks_directory_is_one_more_read_only_bind_without_submounts() -> None:
+    placement = Placement(agent="/a", workspace_volume="v", hooks="/srv/stage/hooks")
+    for api in (API_20_10, (1, 45)):
+        mounts = {
+            item["Target"]: item
+            for item in engine_body(container_spec(placement=placement), api)["HostConfig"][
+                "Mounts"
+            ]
+        }
+        assert list(mounts) == ["/ao", "/hooks", "/workspace"]
+        found = mounts["/hooks"]
+        assert (found["Type"], found["Source"]) == ("bind", "/srv/stage/hooks")
+        assert found["ReadOnly"] is True
+        assert found["BindOptions"] == mounts["/ao"]["BindOptions"]
+    assert confine.HOOKS == HOOKS_TARGET
 
 
 def test_scratch_is_sized_and_belongs_to_the_case_user() -> None:

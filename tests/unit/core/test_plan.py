@@ -13,9 +13,10 @@ from runner.core.hookenv import LEG_VARIABLES
 from runner.core.plan import as_token, check_only, supported_variants, suppression
 from runner.errors import InputError
 from runner.model.base import Token
+from runner.model.hooks import Hook, HookEvent, HooksDirectory
 from runner.model.leg import Axis, Command, Degradation, DegradedReason, Variant
 from runner.model.suite import SuiteFile
-from tests.unit.builders import SUITE_DIR, case, leg_plan, root, suite_file
+from tests.unit.builders import SUITE_DIR, case, leg_plan, root, sha, suite_file
 
 TOKEN = TypeAdapter(Token)
 MISSING = Degradation(reason=DegradedReason.CONTEXT_ROOT_UNAVAILABLE, detail="missing")
@@ -97,6 +98,23 @@ def test_suppressed_hooks_come_before_a_root_that_could_not_be_staged() -> None:
 
 
 # --- cases
+
+
+def test_suppressed_hooks_are_planned_away_and_their_directory_stays() -> None:
+    hook = Hook(
+        event=HookEvent.SESSION_START,
+        index=0,
+        command="true",
+        command_sha256=sha("a"),
+        timeout_seconds=60,
+    )
+    directory = HooksDirectory(sha256=sha("e"), entries=1, size=9, hooks=(hook,), not_run=())
+    assert leg_plan().hooks is None
+    assert leg_plan(directory=directory).hooks == directory
+    suppressed = Degradation(reason=DegradedReason.HOOKS_DISABLED, detail="inherited")
+    planned = leg_plan(directory=directory, suppressed=suppressed).hooks
+    assert planned is not None
+    assert (planned.sha256, planned.hooks) == (directory.sha256, ())
 
 
 def test_every_case_is_planned_whole_or_those_that_are_asked_for() -> None:

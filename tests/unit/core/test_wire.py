@@ -116,7 +116,7 @@ class Pen:
         return self.frame(**({"t": "end", "c": index, "e": facts, "u": None, "w": False} | more))
 
     def bye(self, done: int, reason: str = "done", **more: Any) -> Pen:
-        ends = {"w": reason, "ctx": None, "hks": None, "env": {}, "n": done}
+        ends: dict[str, Any] = {"w": reason, "ctx": None, "hks": None, "env": {}, "n": done}
         return self.frame(**({"t": "bye"} | ends | more))
 
     def bytes(self) -> bytes:

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.core.wire import CaseEnded, Decoder, Event, HookChunk, encode_plan
+from runner.core.wire import CaseEnded, Decoder, Event, HookChunk, Limits, encode_plan
 from runner.errors import ProtocolViolation
 from runner.model.hooks import Hook, HookEvent, HooksDirectory
 from runner.model.leg import CasePlan, LegPlan
-from tests.unit.core.test_wire import LIMITS, NONCE, Pen, case, digest, facts, plan
+from tests.unit.core.test_wire import NONCE, Pen, case, digest, facts, plan
 
 START, END = HookEvent.SESSION_START, HookEvent.SESSION_END
-HOOK_LIMITS = type(LIMITS)(stream_bytes=100, file_bytes=50, hash_bytes=1000, hook_bytes=40)
+HOOK_LIMITS = Limits(stream_bytes=100, file_bytes=50, hash_bytes=1000, hook_bytes=40)
 
 
 def hook(event: HookEvent, index: int = 0, command: str = "true") -> Hook:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from pathlib import Path
@@ -49,17 +50,44 @@ def test_an_existing_directory_is_never_overwritten(tmp_path: Path) -> None:
 def test_the_temporary_directory_of_a_dead_run_is_found_and_a_living_one_is_not(
     tmp_path: Path,
 ) -> None:
-    fill(tmp_path, {".tmp-mine/x": "", "finished/x": ""})
-    old = time.time() - 100
+    fill(tmp_path, {".tmp-mine/x": "", "finished/x": "", ".new-mine/x": ""})
     with RunDirectory(tmp_path, "one") as alive:
-        os.utime(alive.path, (old, old))
+        assert abandoned(tmp_path) == []
+        alive.write_json("a.json", b"{}")
         assert abandoned(tmp_path) == []
     dead = tmp_path / ".tmp-one-0123abcd"
     dead.mkdir()
-    assert abandoned(tmp_path) == []
-    os.utime(dead, (old, old))
     assert abandoned(tmp_path) == [dead]
     assert abandoned(tmp_path / "nothing") == []
+
+
+def test_a_directory_that_never_got_its_name_is_left_over_after_a_minute(tmp_path: Path) -> None:
+    unborn = fill(tmp_path / ".new-one-0123abcd", {"x": ""})
+    assert abandoned(tmp_path) == []  # its lock may be about to come
+    old = time.time() - 100
+    os.utime(unborn, (old, old))
+    assert abandoned(tmp_path) == [unborn]
+
+
+def test_no_directory_is_ever_seen_under_its_name_without_its_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[Path]] = []
+
+    def looking(descriptor: int, operation: int) -> None:
+        seen.append(abandoned(tmp_path))
+        flock(descriptor, operation)
+
+    flock = fcntl.flock
+    with monkeypatch.context() as patch:
+        # Looked at in the moment in which a directory exists and is not locked.
+        patch.setattr(
+            fcntl, "flock", lambda d, o: looking(d, o) if o & fcntl.LOCK_EX else flock(d, o)
+        )
+        run = RunDirectory(tmp_path, "one")
+    with run:
+        assert seen == [[]]
+        assert abandoned(tmp_path) == []
 
 
 def test_two_runs_of_one_name_at_once_end_in_one_directory(tmp_path: Path) -> None:
@@ -73,7 +101,8 @@ def test_two_runs_of_one_name_at_once_end_in_one_directory(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".", "..", "a/b", "/etc", "a\\b", "a\nb", "a\0b", "x" * 201, ".tmp-x", "\udcff"]
+    "name",
+    ["", ".", "..", "a/b", "/etc", "a\\b", "a\nb", "a\0b", "x" * 201, ".tmp-x", ".new-x", "\udcff"],
 )
 def test_unsafe_names_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError) as caught:

@@ -10,6 +10,7 @@ from tests.unit.outcomes_compile.honest import honest
 from tests.unit.outcomes_compile.leaks import leaks
 
 
+@pytest.mark.timeout(600)
 def test_at_least_500_leaks_are_all_refused(capsys: pytest.CaptureFixture[str]) -> None:
     total, missed, shown = 0, [], []
     for leak in leaks():
@@ -28,6 +29,7 @@ def test_at_least_500_leaks_are_all_refused(capsys: pytest.CaptureFixture[str]) 
     assert total >= 500
 
 
+@pytest.mark.timeout(600)
 def test_at_least_300_honest_rubrics_are_all_compiled(capsys: pytest.CaptureFixture[str]) -> None:
     total, refused = 0, []
     for name, made in honest():

@@ -100,7 +100,8 @@ def test_a_null_check_holds_only_when_nothing_moved() -> None:
 def test_the_proof_is_one_line_with_roots_entries_digests_mounts_and_containers() -> None:
     assert wording.proof_line(b.helped()) == (
         "live state: 2 roots, 143 entries hashed, sha256 aaaaaaaaaaaa…, aaaaaaaaaaaa… "
-        "before = after; no mount reached it; 2 containers, network none, read-back equal"
+        "before = after; no mount reached it; 2 containers, network none, read-back equal; "
+        "watched by fanotify, 5 of 5 planted mutations flagged"
     )
 
 
@@ -214,3 +215,54 @@ def test_the_whole_page_of_sentences_is_visible_text() -> None:
         *[wording.evidence_text(item) for pair in card.per_case for item in pair.decision_evidence],
     ]
     assert not [raw for raw in (*b.RAW, "\n") for line in lines if raw in line]
+
+
+def test_a_proof_whose_detector_did_not_fire_is_void_whatever_the_verdict_says() -> None:
+    proof = b.live(b.root())
+    void = proof.model_copy(update={"decoys": (b.decoy(b.root(), witnessed=4),)})
+    card = b.card(b.improved(), proof=b.integrity(live_state=void))
+    assert wording.tone(card) == "unclean"
+    assert wording.integrity_lines(card) == [
+        (
+            "live proof is void: the witness flagged 4 of 5 planted mutations, fanotify 5: "
+            "/home/dev/shop/.agents"
+        )
+    ]
+    assert "PROOF IS VOID, 4 of 5 planted mutations flagged" in wording.proof_line(card)
+    none = b.card(
+        b.improved(), proof=b.integrity(live_state=proof.model_copy(update={"decoys": ()}))
+    )
+    assert wording.integrity_lines(none) == [
+        "live proof is void: no mutation was planted: /home/dev/shop/.agents"
+    ]
+
+
+def test_a_watch_that_is_not_complete_says_so_and_why() -> None:
+    proof = b.live(b.root())
+    for method, complete, note, phrase in (
+        ("inotify", True, "fanotify: not permitted", "; watched by inotify, 5 of 5"),
+        (
+            "fanotify",
+            False,
+            "the queue overflowed",
+            "fanotify, NOT COMPLETE (the queue overflowed)",
+        ),
+        ("none", False, "no instance", "; not watched (no instance), 5 of 5"),
+    ):
+        watch = proof.watch.model_copy(
+            update={"method": method, "complete": complete, "note": note}
+        )
+        card = b.card(
+            b.tied(),
+            proof=b.integrity(live_state=proof.model_copy(update={"watch": watch})),
+        )
+        assert phrase in wording.proof_line(card)
+        assert wording.is_clean(card)
+
+
+def test_a_change_that_was_allowed_is_told_and_is_no_violation() -> None:
+    root = b.root(changes=(CHANGE,), changed_by="by_outsider", allowed=True)
+    card = b.card(b.improved(), proof=b.integrity(live_state=b.live(root)))
+    assert wording.tone(card) == "helped"
+    assert "CHANGED: /home/dev/shop/.agents (allowed)" in wording.proof_line(card)
+    assert "before = after" not in wording.proof_line(card)

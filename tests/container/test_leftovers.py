@@ -1,0 +1,411 @@
+"""Whatever ends a run, nothing of it stays; and what stays of a live run is left alone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from runner.core.confine import LABEL
+from tests.container.projects import (
+    NEEDS_HINT,
+    PATIENCE,
+    WAITING,
+    Project,
+    Result,
+    Running,
+    assert_no_claim,
+    case,
+    degraded_rows,
+)
+
+if TYPE_CHECKING:
+    from runner.engine.docker_engine import DockerEngine
+    from tests.conftest import MakeProject
+
+pytestmark = pytest.mark.container
+
+IS_ROOT = os.geteuid() == 0
+DEAD_MAN_SECONDS = 2.0
+POINTS = 100
+RUNS = 200
+SHORT = (case("writes", "touch x"), case("needs-hint", NEEDS_HINT), case("sleeps", "sleep 0.1"))
+
+
+# ------------------------------------------------------------------------- SIGKILL, at any moment
+
+
+@pytest.fixture(scope="module")
+def elapsed(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory) -> float:
+    """Seconds that the short suite takes when nobody interferes: what the points are spread over."""
+    project = make_project(tmp_path_factory.mktemp("undisturbed"))
+    path = project.suite(*SHORT)
+    begun = time.monotonic()
+    result = project.ao_eval("ab", path)
+    assert result.code == 0, result.stderr
+    return time.monotonic() - begun
+
+
+@pytest.fixture(scope="module")
+def alive(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A run that goes on all the while, in a project whose leftovers are looked for as well."""
+    project = make_project(tmp_path_factory.mktemp("alive"))
+    path = project.suite(case("waits", WAITING, timeout_seconds=6000))
+    running = project.start("ab", path, "--timeout", "6000")
+    before = sorted(running.waiting(2))
+    yield running
+    assert sorted(project.containers()) == before
+    running.release()
+    result = running.finish()
+    assert result.code == 0, result.stderr
+    assert result.card["pairing"]["valid_pairs"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("point", range(POINTS))
+def test_a_run_that_is_killed_at_any_point_is_reaped_whole(
+    project: Project, elapsed: float, alive: Running, point: int
+) -> None:
+    _kill_and_reap(project, alive, elapsed * point / POINTS)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.75])
+def test_a_run_that_is_killed_is_reaped_whole_beside_one_that_lives(
+    project: Project, elapsed: float, alive: Running, share: float
+) -> None:
+    _kill_and_reap(project, alive, elapsed * share)
+
+
+def _kill_and_reap(project: Project, alive: Running, delay: float) -> None:
+    # The live run shares the staging folder: its home lies where the dead one's does.
+    path = project.suite(*SHORT)
+    staging = alive.project.staging
+    homes = set(staging.iterdir())
+    assert homes
+    running = project.start("ab", path, AO_EVAL_STAGING_DIR=str(staging))
+    time.sleep(delay)  # the point itself, not a wait for something
+    running.send(signal.SIGKILL)
+    killed = time.time()
+    running.finish()
+
+    theirs = set(alive.project.containers())
+    labelled = [item for item in project.engine.owned_containers() if _below(item, staging)]
+    for item in labelled:
+        if item["Id"] not in theirs:
+            _assert_ends(project.engine, item["Id"], killed)
+    _until(lambda: not _planters(project), "planters of decoys")
+    reaped = project.ao_eval("reap", AO_EVAL_STAGING_DIR=str(staging))
+    assert reaped.code == 0, (reaped.stdout, reaped.stderr)
+    assert "live runs" in reaped.stdout
+    assert set(staging.iterdir()) == homes
+    assert {
+        item["Id"] for item in project.engine.owned_containers() if _below(item, staging)
+    } == theirs
+    assert len([item for item in project.engine.owned_volumes() if _below(item, staging)]) == 2
+    assert [path for path in project.directories() if path.name.startswith(".")] == []
+    assert not list(project.repo.parent.rglob(".ao-eval-decoy-*"))
+    assert alive.process.poll() is None
+
+
+def _below(item: Any, staging: Path) -> bool:
+    return Path((item.get("Labels") or {}).get(f"{LABEL}.home", "")).parent == staging
+
+
+def _assert_ends(engine: DockerEngine, container: str, killed: float) -> None:
+    """By the dead-man switch, within its time, by the engine's clock."""
+    from datetime import datetime
+
+    from runner.errors import EngineFailure
+
+    try:
+        state = engine.inspect(container)["State"]
+        if state["Status"] == "created":
+            return  # it was never started, nothing runs in it
+        engine.wait(container, PATIENCE)
+        text = engine.inspect(container)["State"]["FinishedAt"]
+    except EngineFailure:
+        return  # the run itself had asked for its removal
+    ended = datetime.fromisoformat(text[:19] + "+00:00").timestamp()
+    assert ended - killed <= DEAD_MAN_SECONDS
+
+
+def _planters(project: Project) -> list[str]:
+    """Processes whose command line names this project."""
+    found = []
+    needle = os.fsencode(project.repo)
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and int(folder.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                line = (folder / "cmdline").read_bytes()
+                if needle in line:
+                    found.append(line.decode("utf-8", "replace"))
+    return found
+
+
+def _until(wanted: Any, what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not wanted():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def test_reaping_takes_unfinished_evidence_from_where_it_is_told(project: Project) -> None:
+    path = project.suite(case("waits", WAITING, timeout_seconds=600))
+    out = project.repo / "elsewhere"
+    running = project.start("ab", path, "--out-dir", out)
+    running.waiting(2)
+    running.send(signal.SIGKILL)
+    running.finish()
+    (unfinished,) = out.iterdir()
+    assert unfinished.name.startswith(".tmp-")
+    mine = out / ".tmp-mine"
+    mine.mkdir()
+    assert project.ao_eval("reap").code == 0
+    assert unfinished.is_dir()
+    assert project.ao_eval("reap", "--out-dir", out).code == 0
+    assert list(out.iterdir()) == [mine]
+
+
+# --------------------------------------------------------------------- the engine and its images
+
+
+def _image(project: Project, tag: str) -> str:
+    """An image like the leg image under an id of its own, which nobody else uses."""
+    folder = project.repo.parent / f"image-{tag}"
+    folder.mkdir()
+    (folder / "Dockerfile").write_text(
+        f"ARG BASE\nFROM $BASE\nLABEL ao-eval-test={tag}-{os.getpid()}\n", encoding="utf-8"
+    )
+    reference = f"ao-eval-test/{tag}:{os.getpid()}"
+    project.engine.build(str(folder), reference, arguments={"BASE": project.image}, labels={})
+    return reference
+
+
+def test_an_image_that_is_removed_in_mid_run_costs_what_comes_after(project: Project) -> None:
+    reference = _image(project, "removed")
+    path = project.suite(
+        case("before", "touch x"),  # the next case needs a fresh container
+        case("waits", WAITING + "; touch x"),
+        case("after", "true"),
+    )
+    client = project.engine._client
+    running = project.start("ab", path, "--image", reference)
+    try:
+        running.waiting(2)
+    finally:
+        client.remove_image(reference, force=True)
+    running.release()
+    result = running.finish()
+    assert result.code == 4, result.stderr
+    assert "Traceback" not in result.stderr
+    assert_no_claim(result, ["before", "waits", "after"])
+    assert degraded_rows(result.card) == {("runtime_unavailable", "create_failed")}
+    assert result.card["integrity"]["verdict"] == "clean"
+    assert project.leftovers() == []
+
+
+def test_an_engine_that_is_stopped_in_mid_leg_degrades_the_legs(project: Project) -> None:
+    """Seen from the command: every connection breaks and no new one is made.
+
+    That is what `matrix` does with an engine of its own; here the containers live on, so that it
+    can also be shown that they end, and are reaped once the engine is back.
+    """
+    url = project.engine.endpoint.url
+    assert url.startswith("unix://"), "legs need an engine on this machine"
+    socket_path = project.repo.parent / "e.sock"
+    relay = subprocess.Popen(
+        [sys.executable, "-c", _RELAY, str(socket_path), url.removeprefix("unix://")]
+    )
+    try:
+        _until(socket_path.exists, "the relay listens")
+        path = project.suite(case("before", NEEDS_HINT), case("waits", WAITING))
+        running = project.start("run", path, DOCKER_HOST=f"unix://{socket_path}")
+        (container,) = running.waiting(1)
+    finally:
+        relay.kill()
+        relay.wait()
+    result = running.finish()
+    assert result.code == 4, result.stderr
+    assert "Traceback" not in result.stderr
+    record = result.record("none")
+    assert (record["degraded_reason"], record["degraded_detail"]) == (
+        "runtime_unavailable",
+        "engine_lost",
+    )
+    project.engine.wait(container, PATIENCE)
+    assert project.ao_eval("reap").code == 0
+    assert project.leftovers() == []
+
+
+_RELAY = """
+import os, socket, sys, threading
+listener = socket.socket(socket.AF_UNIX); listener.bind(sys.argv[1]); listener.listen(32)
+def pump(a, b):
+    try:
+        while data := a.recv(65536): b.sendall(data)
+        b.shutdown(socket.SHUT_WR)
+    except OSError: pass
+while True:
+    near = listener.accept()[0]
+    far = socket.socket(socket.AF_UNIX); far.connect(sys.argv[2])
+    for pair in ((near, far), (far, near)):
+        threading.Thread(target=pump, args=pair, daemon=True).start()
+"""
+
+
+# ---------------------------------------------------------------------------------- a full disk
+
+
+@contextlib.contextmanager
+def _small_disk(folder: Path, size: int) -> Iterator[Path]:
+    folder.mkdir()
+    options = ["-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
+    subprocess.run(["mount", *options], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="a small file system needs root")
+@pytest.mark.parametrize("size", [1 << 20, 24 << 10])
+def test_a_full_disk_is_one_clear_line_and_leaves_no_half_of_a_run(
+    project: Project, size: int
+) -> None:
+    """In the middle of the outputs, and when the documents are written at the end."""
+    path = project.suite(
+        case("small", "echo small"),
+        case("large", "head -c 3000000 /dev/zero | tr '\\0' a" if size > 1 << 16 else "true"),
+    )
+    with _small_disk(project.repo / "small", size) as disk:
+        (disk / "earlier").mkdir()
+        (disk / "earlier" / "scorecard.json").write_text("{}", encoding="utf-8")
+        result = project.ao_eval("ab", path, "--out-dir", disk, "--quiet")
+        assert (result.code, result.stdout) == (3, ""), result.stderr
+        line = result.stderr.splitlines()[-1]
+        assert line.startswith("ao-eval: ")
+        assert "No space left" in line
+        assert "--out-dir" in line
+        assert "Traceback" not in result.stderr
+        assert [item.name for item in disk.rglob("*")] == ["earlier", "scorecard.json"]
+        assert (disk / "earlier" / "scorecard.json").read_text(encoding="utf-8") == "{}"
+    assert project.leftovers() == []
+
+
+# ------------------------------------------------------------------------------- many at a time
+
+
+def test_two_runs_of_one_suite_at_once_do_not_notice_each_other(project: Project) -> None:
+    path = project.suite(case("waits", WAITING), case("needs-hint", NEEDS_HINT))
+    runs = [project.start("ab", path, "--json") for _ in range(2)]
+    runs[1].waiting(4)  # both legs of both: they do run at once
+    runs[1].release()
+    results: list[Result] = [run.finish() for run in runs]
+    assert [result.code for result in results] == [0, 0], [result.stderr for result in results]
+    cards = [result.document for result in results]
+    assert cards[0]["run_id"] != cards[1]["run_id"]
+    assert [card["aggregate_delta"] for card in cards] == [0.5, 0.5]
+    assert [card["integrity"]["verdict"] for card in cards] == ["clean", "clean"]
+    assert len(project.directories()) == 2
+    assert project.leftovers() == []
+
+
+def test_two_runs_that_are_given_one_id_end_in_two_directories_or_in_one_and_a_refusal(
+    project: Project,
+) -> None:
+    path = project.suite(case("waits", WAITING))
+    options = ("--run-id", "same", "--json")
+    runs = [project.start("ab", path, *options) for _ in range(2)]
+    runs[1].waiting(4)
+    runs[1].release()
+    results = [run.finish() for run in runs]
+    codes = sorted(result.code for result in results)
+    # The time is part of the name: they collide only within one second.
+    assert codes in ([0, 0], [0, 2]), [result.stderr for result in results]
+    complete = [item for item in project.directories() if not item.name.startswith(".")]
+    assert len(complete) == codes.count(0)
+    for folder in complete:
+        assert json.loads((folder / "scorecard.json").read_bytes())["run_id"] == "same"
+    assert project.leftovers() == []
+
+
+_MANY = """
+import json, os, resource, shutil, sys, threading
+from pathlib import Path
+from runner import settings
+from runner.app.request import RunRequest, Sandbox, Surroundings
+from runner.app.run_ab import run_ab
+from runner.report.progress import Quiet
+
+environment = settings.environment()
+surroundings = Surroundings(
+    cwd=Path.cwd(), home=Path.home(), environment=environment,
+    staging_base=settings.staging_base(environment),
+)
+request = RunRequest(
+    suites=(Path(sys.argv[1]),), surroundings=surroundings, out_dir=Path("runs"),
+    sandbox=Sandbox(image=environment["AO_EVAL_IMAGE"], runtime=environment.get("AO_EVAL_RUNTIME")),
+)
+def resident():
+    fields = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    return int(fields["VmRSS"].split()[0])
+for number in range(int(sys.argv[2])):
+    code = run_ab(request, Quiet()).exit_code
+    shutil.rmtree("runs")
+    print(json.dumps([code, threading.active_count(), len(os.listdir("/proc/self/fd")),
+                      resident()]), flush=True)
+"""
+
+
+def _many(project: Project, count: int, timeout: float) -> list[list[int]]:
+    path = project.suite(case("writes", "touch x"), case("needs-hint", NEEDS_HINT))
+    done = subprocess.run(
+        [sys.executable, "-c", _MANY, str(path), str(count)],
+        cwd=project.repo,
+        env=project.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def _assert_flat(rows: list[list[int]], warm: int) -> None:
+    assert {code for code, *_ in rows} == {0}
+    # After the first runs, in which modules and pools are made.
+    _, threads, descriptors, resident = rows[warm]
+    for _, now_threads, now_descriptors, _ in rows[warm:]:
+        assert now_threads <= threads
+        assert now_descriptors <= descriptors + 2
+    last = min(row[3] for row in rows[-3:])
+    assert last <= resident * 1.15, [row[3] for row in rows]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_two_hundred_runs_in_one_process_leave_it_as_it_was(project: Project) -> None:
+    _assert_flat(_many(project, RUNS, 3500), warm=20)
+    assert project.leftovers() == []
+
+
+@pytest.mark.timeout(300)
+def test_a_few_runs_in_one_process_leave_no_thread_and_no_descriptor(project: Project) -> None:
+    rows = _many(project, 5, 280)
+    assert {code for code, *_ in rows} == {0}
+    assert {row[1] for row in rows[1:]} == {rows[1][1]}
+    assert max(row[2] for row in rows[1:]) <= rows[1][2] + 1
+    assert project.leftovers() == []
