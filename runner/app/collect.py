@@ -109,8 +109,7 @@ class Collector:
         ]
         result = case_result(case, plan, self._observe(plan, ended, container), judged)
         if holdout:
-            # The code may be the very value that an expectation asks for.
-            result = result.model_copy(update={"exit_code": None})
+            result = _withheld(result)
         self._output.clear()
         self._files.clear()
         self._hook_output.clear()
@@ -218,6 +217,33 @@ class Collector:
         if not data or self._suite.suite.is_holdout:
             return None
         return self._blobs.put(self._leg, plan.case_id, name, data)
+
+
+def _withheld(result: CaseResult) -> CaseResult:
+    """A case of a private holdout as it may be recorded.
+
+    An exit code, a path or a target may be the very value that an expectation asks for; files have
+    numbers instead.
+    """
+    numbers = {file.path: f"file-{number}" for number, file in enumerate(result.files)}
+    streams = {name: name for name in ("exit_code", "stdout", "stderr")}
+    return result.model_copy(
+        update={
+            "exit_code": None,
+            "files": tuple(
+                file.model_copy(update={"path": numbers[file.path]}) for file in result.files
+            ),
+            "expectations": tuple(
+                item.model_copy(
+                    update={
+                        "target": None,
+                        "rests_on": (streams | numbers).get(item.rests_on or ""),
+                    }
+                )
+                for item in result.expectations
+            ),
+        }
+    )
 
 
 def _captured_file(facts: FileFacts, data: bytes) -> CapturedFile:

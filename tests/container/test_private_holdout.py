@@ -173,7 +173,6 @@ def test_outputs_are_not_stored_and_evidence_has_no_excerpt(
             assert {fact["fingerprint"] for fact in item["expectations"]} <= {None}
 
 
-@pytest.mark.xfail(strict=True, reason="paths of checked files are recorded as they are")
 def test_a_path_that_holds_an_answer_is_not_told(project: Project) -> None:
     path = project.suite(
         case(

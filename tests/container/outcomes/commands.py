@@ -230,9 +230,9 @@ class Outcomes:
         return Path(home).is_relative_to(self.staging)
 
 
-def finish(process: subprocess.Popen[str]) -> Done:
+def finish(process: subprocess.Popen[str], *, patience: float = PATIENCE) -> Done:
     """Wait for the end of a command."""
-    stdout, stderr = process.communicate(timeout=PATIENCE)
+    stdout, stderr = process.communicate(timeout=patience)
     return Done(process.returncode, stdout, stderr)
 
 
