@@ -133,9 +133,9 @@ def test_a_leg_sees_the_markers_of_its_own_root_and_workspace_and_no_other(
 PROCESS = re.compile(r"/proc/(1|self)(/task/1)?/")
 KERNEL = ("/proc/", "/sys/")
 COUNTERS = frozenset(
-    "autogroup children io maps netlink numa_maps sched schedstat smaps smaps_rollup stat statm status "
-    "syscall mountstats".split()
-)
+    {"autogroup", "children", "io", "maps", "mountstats", "netlink", "numa_maps", "sched",
+     "schedstat", "smaps", "smaps_rollup", "stat", "statm", "status", "syscall"}
+)  # fmt: skip
 """Files of a process that hold times, sizes, addresses and numbers of the kernel's."""
 CHANGING = frozenset(
     {"/proc/locks", "/proc/vmallocinfo", "/proc/slabinfo", "/proc/pagetypeinfo",
@@ -228,7 +228,9 @@ def _legs(result: Result) -> tuple[dict[str, object], dict[str, object]]:
     assert result.code == 0, result.stderr
     off, on = (_without_variant(_seen(result, leg), leg) for leg in LEGS)
     assert len(on) > 2000
-    assert {"/proc/1/mountinfo", "/proc/self/mountinfo", "/etc/hostname", "/proc/version"} <= set(on)
+    assert {"/proc/1/mountinfo", "/proc/self/mountinfo", "/etc/hostname", "/proc/version"} <= set(
+        on
+    )
     assert "/context/agents/learnings/other.md" in on
     return off, on
 

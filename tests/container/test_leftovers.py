@@ -11,11 +11,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from runner.core.confine import LABEL
+from tests.container.hostile.relay import Relay
 from tests.container.projects import (
     NEEDS_HINT,
     PATIENCE,
@@ -23,9 +24,7 @@ from tests.container.projects import (
     Project,
     Result,
     Running,
-    assert_no_claim,
     case,
-    degraded_rows,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ SHORT = (case("writes", "touch x"), case("needs-hint", NEEDS_HINT), case("sleeps
 
 @pytest.fixture(scope="module")
 def elapsed(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory) -> float:
-    """Seconds that the short suite takes when nobody interferes: what the points are spread over."""
+    """Seconds of the short suite when nobody interferes: the points are spread over them."""
     project = make_project(tmp_path_factory.mktemp("undisturbed"))
     path = project.suite(*SHORT)
     begun = time.monotonic()
@@ -55,15 +54,22 @@ def elapsed(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory)
     return time.monotonic() - begun
 
 
+class Alive(NamedTuple):
+    """A run that goes on, and its containers."""
+
+    running: Running
+    containers: frozenset[str]
+
+
 @pytest.fixture(scope="module")
-def alive(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A run that goes on all the while, in a project whose leftovers are looked for as well."""
+def alive(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alive]:
+    """A run that goes on all the while."""
     project = make_project(tmp_path_factory.mktemp("alive"))
     path = project.suite(case("waits", WAITING, timeout_seconds=6000))
     running = project.start("ab", path, "--timeout", "6000")
-    before = sorted(running.waiting(2))
-    yield running
-    assert sorted(project.containers()) == before
+    made = Alive(running, frozenset(running.waiting(2)))
+    yield made
+    assert set(project.containers()) == made.containers
     running.release()
     result = running.finish()
     assert result.code == 0, result.stderr
@@ -74,7 +80,7 @@ def alive(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("point", range(POINTS))
 def test_a_run_that_is_killed_at_any_point_is_reaped_whole(
-    project: Project, elapsed: float, alive: Running, point: int
+    project: Project, elapsed: float, alive: Alive, point: int
 ) -> None:
     _kill_and_reap(project, alive, elapsed * point / POINTS)
 
@@ -82,15 +88,15 @@ def test_a_run_that_is_killed_at_any_point_is_reaped_whole(
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.75])
 def test_a_run_that_is_killed_is_reaped_whole_beside_one_that_lives(
-    project: Project, elapsed: float, alive: Running, share: float
+    project: Project, elapsed: float, alive: Alive, share: float
 ) -> None:
     _kill_and_reap(project, alive, elapsed * share)
 
 
-def _kill_and_reap(project: Project, alive: Running, delay: float) -> None:
+def _kill_and_reap(project: Project, alive: Alive, delay: float) -> None:
     # The live run shares the staging folder: its home lies where the dead one's does.
     path = project.suite(*SHORT)
-    staging = alive.project.staging
+    staging = alive.running.project.staging
     homes = set(staging.iterdir())
     assert homes
     running = project.start("ab", path, AO_EVAL_STAGING_DIR=str(staging))
@@ -99,7 +105,7 @@ def _kill_and_reap(project: Project, alive: Running, delay: float) -> None:
     killed = time.time()
     running.finish()
 
-    theirs = set(alive.project.containers())
+    theirs = alive.containers
     labelled = [item for item in project.engine.owned_containers() if _below(item, staging)]
     for item in labelled:
         if item["Id"] not in theirs:
@@ -115,7 +121,7 @@ def _kill_and_reap(project: Project, alive: Running, delay: float) -> None:
     assert len([item for item in project.engine.owned_volumes() if _below(item, staging)]) == 2
     assert [path for path in project.directories() if path.name.startswith(".")] == []
     assert not list(project.repo.parent.rglob(".ao-eval-decoy-*"))
-    assert alive.process.poll() is None
+    assert alive.running.process.poll() is None
 
 
 def _below(item: Any, staging: Path) -> bool:
@@ -192,76 +198,39 @@ def _image(project: Project, tag: str) -> str:
     return reference
 
 
-def test_an_image_that_is_removed_in_mid_run_costs_what_comes_after(project: Project) -> None:
-    reference = _image(project, "removed")
-    path = project.suite(
-        case("before", "touch x"),  # the next case needs a fresh container
-        case("waits", WAITING + "; touch x"),
-        case("after", "true"),
-    )
-    client = project.engine._client
-    running = project.start("ab", path, "--image", reference)
-    try:
-        running.waiting(2)
-    finally:
-        client.remove_image(reference, force=True)
-    running.release()
-    result = running.finish()
-    assert result.code == 4, result.stderr
-    assert "Traceback" not in result.stderr
-    assert_no_claim(result, ["before", "waits", "after"])
-    assert degraded_rows(result.card) == {("runtime_unavailable", "create_failed")}
-    assert result.card["integrity"]["verdict"] == "clean"
-    assert project.leftovers() == []
-
-
-def test_an_engine_that_is_stopped_in_mid_leg_degrades_the_legs(project: Project) -> None:
-    """Seen from the command: every connection breaks and no new one is made.
-
-    That is what `matrix` does with an engine of its own; here the containers live on, so that it
-    can also be shown that they end, and are reaped once the engine is back.
-    """
+def test_an_image_that_is_removed_in_mid_run_degrades_the_leg(
+    project: Project, tmp_path: Path
+) -> None:
+    """Between the containers of a leg, which is when an engine lets an image go."""
     url = project.engine.endpoint.url
     assert url.startswith("unix://"), "legs need an engine on this machine"
-    socket_path = project.repo.parent / "e.sock"
-    relay = subprocess.Popen(
-        [sys.executable, "-c", _RELAY, str(socket_path), url.removeprefix("unix://")]
-    )
+    reference = _image(project, "removed")
+    creations = []
+
+    def shown(data: bytes) -> None:
+        if data.startswith(b"POST ") and b"/containers/create" in data and b"-fill" not in data:
+            creations.append(data)
+            if len(creations) == 2:
+                project.engine._client.remove_image(reference, force=True)
+
+    relay = Relay(tmp_path / "e.sock", url.removeprefix("unix://"), shown)
+    path = project.suite(case("first", "touch x"), case("second", "true"), case("third", "true"))
     try:
-        _until(socket_path.exists, "the relay listens")
-        path = project.suite(case("before", NEEDS_HINT), case("waits", WAITING))
-        running = project.start("run", path, DOCKER_HOST=f"unix://{socket_path}")
-        (container,) = running.waiting(1)
+        result = project.ao_eval("run", path, "--image", reference, DOCKER_HOST=relay.address)
     finally:
-        relay.kill()
-        relay.wait()
-    result = running.finish()
+        relay.close()
+    assert len(creations) == 2
+    assert project.engine.image(reference) is None
     assert result.code == 4, result.stderr
     assert "Traceback" not in result.stderr
     record = result.record("none")
-    assert (record["degraded_reason"], record["degraded_detail"]) == (
-        "runtime_unavailable",
-        "engine_lost",
-    )
-    project.engine.wait(container, PATIENCE)
-    assert project.ao_eval("reap").code == 0
+    reason = ("runtime_unavailable", "create_failed")
+    assert (record["degraded_reason"], record["degraded_detail"]) == reason
+    rows = {row["case_id"]: row for row in record["case_results"]}
+    assert list(rows) == ["first", "second", "third"]
+    for name in ("second", "third"):
+        assert (rows[name]["status"], rows[name]["score"]) == ("error", None)
     assert project.leftovers() == []
-
-
-_RELAY = """
-import os, socket, sys, threading
-listener = socket.socket(socket.AF_UNIX); listener.bind(sys.argv[1]); listener.listen(32)
-def pump(a, b):
-    try:
-        while data := a.recv(65536): b.sendall(data)
-        b.shutdown(socket.SHUT_WR)
-    except OSError: pass
-while True:
-    near = listener.accept()[0]
-    far = socket.socket(socket.AF_UNIX); far.connect(sys.argv[2])
-    for pair in ((near, far), (far, near)):
-        threading.Thread(target=pump, args=pair, daemon=True).start()
-"""
 
 
 # ---------------------------------------------------------------------------------- a full disk

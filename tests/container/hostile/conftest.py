@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +19,7 @@ def besieged(
     leg_image: str,
     make_project: MakeProject,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Besieged]:
+) -> Besieged:
     """The run; nothing of it is left when the tests that look at it are over."""
     project = make_project(tmp_path_factory.mktemp("siege"))
-    yield run_siege(project, engine, leg_image, tmp_path_factory.mktemp("siege-facts"))
+    return run_siege(project, engine, leg_image, tmp_path_factory.mktemp("siege-facts"))

@@ -224,7 +224,7 @@ def test_names_of_any_bytes_are_shown_to_the_leg_and_spoil_no_document(project: 
     shown = {os.path.basename(name).encode() for name in HELPFUL}
     assert eval(result.output("lists")) == sorted([*names, *shown])
     assert result.card["context_on"]["context_root_sha256"]
-    for file in result.evidence.rglob("*"):
-        if file.is_file() and "cases" not in file.parts:
-            text = file.read_text(encoding="utf-8")
-            assert not [c for c in text if not c.isprintable() and c not in "\n\xa0"], file
+    for document in result.evidence.rglob("*"):
+        if document.is_file() and "cases" not in document.parts:
+            text = document.read_text(encoding="utf-8")
+            assert not [c for c in text if not c.isprintable() and c not in "\n\xa0"], document

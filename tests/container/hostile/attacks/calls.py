@@ -21,7 +21,7 @@ _NAMESPACES = {
     "net": 0x40000000,
 }
 _ATTACH, _SEIZE = 16, 0x4206
-_X86_64 = {
+_X86_64: dict[str, tuple[int, *tuple[object, ...]]] = {
     "keyctl": (250, 0, -3, 1),
     "add_key": (248, b"user", b"ao", b"x", 1, -3),
     "request_key": (249, b"user", b"ao", None, -3),

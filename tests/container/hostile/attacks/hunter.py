@@ -16,8 +16,8 @@ MARK = re.compile(rb"MARK(?:)ER-[a-z0-9-]+")
 """Written so that it does not find itself."""
 
 _CHUNK, _OVERLAP = 1 << 20, 256
-_ENDLESS = {"kmsg", "kcore", "kpagecount", "kpageflags", "kpagecgroup", "pagemap", "mem", "sysrq-trigger",
-            "clear_refs"}  # fmt: skip
+_ENDLESS = {"kmsg", "kcore", "kpagecount", "kpageflags", "kpagecgroup", "pagemap", "mem",
+            "sysrq-trigger", "clear_refs"}  # fmt: skip
 _GIT = (
     ("git", "log", "--all", "--reflog", "-p", "--format=raw"),
     ("git", "cat-file", "--batch-all-objects", "--batch", "--unordered"),

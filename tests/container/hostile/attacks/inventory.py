@@ -77,13 +77,13 @@ def _paths() -> Iterator[tuple[str, str]]:
     for folder, folders, names in os.walk("/"):
         if folder == "/proc":
             folders[:] = [name for name in folders if not name.isdigit() or name == "1"]
-        for name in (*folders, *names):
-            path = os.path.join(folder, name)
-            yield path, path
+        paths = (os.path.join(folder, name) for name in (*folders, *names))
+        yield from ((path, path) for path in paths)
     own = f"/proc/{os.getpid()}"
     for folder, folders, names in os.walk(own):
         if folder.endswith(("/task", "/fd", "/fdinfo", "/map_files")):
-            folders[:], names = [], []
+            folders.clear()
+            continue
         for name in (*folders, *names):
             path = os.path.join(folder, name)
             yield path, path.replace(own, "/proc/self", 1)
