@@ -178,8 +178,10 @@ class Exclusive:
             HoldoutRefusal: It is missing or damaged.
         """
         before = _present(self._place)
+        # First the ledger: one of an older tool has no head, and is to be told so.
+        ledger = read_ledger(before.data, self._place.where)
         head = _head(self._place.beside(".head"))
-        _behind(read_ledger(before.data, self._place.where), head.head, self._place)
+        _behind(ledger, head.head, self._place)
         return {"": before.data, ".head": head.held.data}
 
     def burn(self, asked: Burn, *, now_ms: int, ceiling_required: bool = False) -> Burned:
@@ -293,7 +295,7 @@ def _head(place: Place) -> _Head:
 def _look(place: Place) -> tuple[Ledger, BurnHead]:
     """Ledger and head of one moment: heads only grow, so an unchanged head spans the look."""
     for _ in range(_LOOKS):
-        _present(place)
+        read_ledger(_present(place).data, place.where)
         head = _head(place.beside(".head")).head
         held = _present(place)
         if _head(place.beside(".head")).head == head:

@@ -195,7 +195,7 @@ def ingesting(
     ledger = outcomes.ledger()
     files = (
         "--burn-ledger", ledger, "--manifest-out", outcomes.folder / "runs",
-        "--holdout-file", slow_files / "holdout.jsonl",
+        *(("--holdout-file", slow_files / "holdout.jsonl") * 4),
     )  # fmt: skip
     found = look(
         outcomes, neighbour, "ingest", INGEST / "score-holdout-pass.json", *stated(), *files

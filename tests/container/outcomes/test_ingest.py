@@ -424,6 +424,7 @@ def test_the_ledger_commands(outcomes: Outcomes) -> None:
     )
     codes = {"again": 6, "no budget": 2, "no folder": 6, "show": 0, "verify": 0, "older": 6}
     assert {name: item.code for name, item in done.items()} == codes, done
+    assert "--adopt" in done["older"].refusal
     assert done["show"].document["budget"] == 2
     adopted = outcomes.outcomes("ledger", "init", older, "--adopt")
     assert (adopted.code, "1 burns, budget 2" in adopted.stdout) == (0, True), adopted.stderr

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import struct
 
 from tests.container.hostile.attacks.attempt import called, opened, report, system_call, tried
 
@@ -39,7 +40,6 @@ _X86_64: dict[str, tuple[int, *tuple[object, ...]]] = {
     "userfaultfd": (323, 0),
     "move_pages": (279, 1, 0, None, None, None, 0),
     "kcmp": (312, 1, os.getpid(), 2, 0, 0),
-    "process_vm_readv": (310, 1, None, 0, None, 0, 0),
     "open_tree": (428, -100, b"/", 1),
     "fsopen": (430, b"tmpfs", 0),
     "mount_setattr": (442, -100, b"/", 0, b"\0" * 32, 32),
@@ -70,7 +70,16 @@ def _on_the_agent() -> dict[str, str]:
         "priority": tried(lambda: os.setpriority(os.PRIO_PROCESS, 1, 19)),
         "affinity": tried(lambda: os.sched_setaffinity(1, {0})),
         "limits": called("prlimit", 1, 7, b"\0" * 16, None),
+        "read memory": _memory("process_vm_readv"),
+        "write memory": _memory("process_vm_writev"),
     }
+
+
+def _memory(function: str) -> str:
+    """One byte of the agent's; where its program begins on most machines."""
+    own = ctypes.create_string_buffer(1)
+    local = struct.pack("QQ", ctypes.addressof(own), 1)
+    return called(function, 1, local, 1, struct.pack("QQ", 0x400000, 1), 1, 0)
 
 
 def main() -> None:
