@@ -51,7 +51,7 @@ def stage_hooks(
     Args:
         folder: `--hooks-dir`.
         destination: Where the copy goes.
-        owner: Case user.
+        owner: Whose the copy is: nobody that a case runs as.
         forbidden: Entries of live state.
         live: Live roots.
         hidden: What no case may see: context roots, the suite, evidence of earlier runs.

@@ -26,7 +26,7 @@ from runner.core.score import suite_warnings
 from runner.engine.docker_engine import DockerEngine
 from runner.errors import InputError, PrerequisiteError
 from runner.host.agentfiles import stage_agent
-from runner.host.caseuser import case_user
+from runner.host.caseuser import case_user, keeper
 from runner.host.filesystem import filesystem_type
 from runner.host.head import head
 from runner.host.locks import RunHome
@@ -246,7 +246,7 @@ class _Stager:
             path,
             self._place(),
             variant=variant,
-            owner=case_user(),
+            owner=keeper(),
             forbidden=self._watch.nodes(),
             live=self._watch.paths,
         )
@@ -259,7 +259,7 @@ class _Stager:
         return stage_hooks(
             self._request.hooks_dir,
             self._place(),
-            owner=case_user(),
+            owner=keeper(),
             forbidden=self._watch.nodes(),
             live=self._watch.paths,
             hidden=[*context_roots, *self._default_roots(), self._suite, self._request.out_dir],

@@ -77,7 +77,7 @@ def stage_root(
         root: The folder.
         destination: Where its copy goes.
         variant: Gives the label when `context.json` does not.
-        owner: Case user.
+        owner: Whose the copy is: nobody that a case runs as.
         forbidden: Entries of live state.
         live: Live roots; a context root must be none of them.
     """

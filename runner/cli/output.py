@@ -14,6 +14,7 @@ import click
 from runner import settings
 from runner.logs import log
 from runner.report.progress import Listener, Progress, Quiet
+from runner.report.text import visible
 
 if TYPE_CHECKING:
     from runner.app.run_ab import Comparison
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _NARROWEST = 60
 _WIDEST = 160
+_LONGEST = 4096
 
 
 def wants_color(stream: TextIO) -> bool:
@@ -72,7 +74,7 @@ class Screen:
         width, color = _width(), wants_color(sys.stdout)
         for result in outcome.results:
             click.echo(terminal.render_scorecard(result.scorecard, width=width, color=color))
-            click.echo(f"evidence: {result.directory}\n")
+            click.echo(f"evidence: {visible(str(result.directory), limit=_LONGEST)}\n")
         if len(outcome.results) > 1:
             cards = [result.scorecard for result in outcome.results]
             click.echo(terminal.render_many(cards, width=width, color=color))
@@ -90,7 +92,7 @@ class Screen:
                     outcome.record, width=_width(), color=wants_color(sys.stdout)
                 )
             )
-            click.echo(f"evidence: {outcome.directory}")
+            click.echo(f"evidence: {visible(str(outcome.directory), limit=_LONGEST)}")
         for line in outcome.problems:
             click.echo(f"ao-eval: {line}", err=True)
         for line in outcome.kept:

@@ -88,7 +88,6 @@ def test_a_terminal_is_never_written_raw(project: Project) -> None:
     assert _raw(OURS.sub("", shown), "\r\n") == set()
 
 
-@pytest.mark.xfail(reason="the command line prints the evidence path as it is", strict=True)
 def test_the_path_of_the_evidence_is_not_written_raw(project: Project) -> None:
     # A repository may choose it: by the `out_dir` of its configuration file.
     project.write({"ao-eval.toml": 'out_dir = "runs/\\u001b]0;OWNED\\u0007"\n'})

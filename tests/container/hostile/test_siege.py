@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.container.hostile.attacks import writing
 from tests.container.hostile.attacks.forger import frames
 from tests.container.hostile.besieged import LEGS, SECONDS, Besieged
-from tests.container.hostile.siege import GIB, LINE, exhaustion, expected, siege
-from tests.container.projects import GVISOR, Json
+from tests.container.hostile.siege import (
+    GIB,
+    LINE,
+    attack,
+    exhaustion,
+    expected,
+    place_attacks,
+    siege,
+)
+from tests.container.projects import (
+    GVISOR,
+    NEEDS_HINT,
+    Json,
+    Project,
+    assert_no_claim,
+    case,
+    degraded_rows,
+)
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(SECONDS + 60)]
 
 REFUSED = {"EPERM", "EACCES", "EROFS", "ENOSYS", "EXDEV"}
+UNKNOWN = {"ENOTSUP", "EOPNOTSUPP", "EINVAL", "ENOTTY"}
+"""What gVisor says of calls that it does not have."""
 UNREACHED = {"ENETUNREACH", "ECONNREFUSED", "EPERM", "EACCES", "EINVAL", "EAFNOSUPPORT", "gaierror"}
 VSOCK = 40
 """Made by engines before 23.0, whose seccomp profile lets it through; see SECURITY.md."""
 FAMILIES = {1, 2, 10, 16}
 """Unix, IPv4, IPv6, netlink."""
+OWN_KERNEL = {
+    "keyctl", "add_key", "request_key", "nice", "syslog", "realtime", "setns net",
+    *(f"unshare {name}" for name in ("user", "net", "pid", "ipc", "uts", "mount", "cgroup")),
+}  # fmt: skip
+"""What gVisor's kernel does for anybody; it is this leg's alone, and ends with it."""
 PEAK = 200 << 20
 """Most bytes that the orchestrator may need."""
 
@@ -59,7 +84,8 @@ def test_a_run_under_siege_is_clean_and_its_roots_are_as_they_were(besieged: Bes
 def test_nothing_outside_scratch_and_workspace_is_written_by_any_call(besieged: Besieged) -> None:
     for facts in besieged.facts("writing"):
         for folder, attempts in facts["found"].items():
-            assert set(attempts.values()) <= REFUSED, (folder, attempts)
+            refused = REFUSED | UNKNOWN if GVISOR else REFUSED
+            assert set(attempts.values()) <= refused, (folder, attempts)
         # Not because the calls are wrong: elsewhere they do what they say.
         needless = {"remount", "unmount", "cover", "ioctl", "acl", "removexattr"}
         depends = {"setxattr", "setxattr folder", "tmpfile", "exchange"}
@@ -72,6 +98,8 @@ def test_nothing_outside_scratch_and_workspace_is_written_by_any_call(besieged: 
 def test_no_file_of_the_kernel_and_no_device_can_be_written(besieged: Besieged) -> None:
     devices = {"/dev/full", "/dev/null", "/dev/pts/ptmx", "/dev/random", "/dev/tty",
                "/dev/urandom", "/dev/zero"}  # fmt: skip
+    if GVISOR:
+        devices |= {"/dev/fuse", "/dev/net/tun"}  # its own; using them takes capabilities
     # The engine covers the first three with /dev/null; the others hold what one opener asks to be
     # told about pressure, and end with the descriptor.
     harmless = {"/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/pressure/cpu",
@@ -90,14 +118,21 @@ def test_no_file_of_the_kernel_and_no_device_can_be_written(besieged: Besieged) 
 def test_no_system_call_reaches_beyond_the_leg(besieged: Besieged) -> None:
     for facts in besieged.facts("calls"):
         done = {name: how for name, how in facts["calls"].items() if how not in REFUSED}
-        assert not done
+        if GVISOR:
+            done = {name: how for name, how in done.items() if how == "done"}
+            assert set(done) <= OWN_KERNEL
+        else:
+            assert not done
         assert len(facts["calls"]) > 30
 
 
 def test_the_agent_can_be_neither_signalled_nor_traced_nor_looked_into(besieged: Besieged) -> None:
     readable = {"read oom_score_adj"}
+    if GVISOR:
+        readable |= {"priority", "affinity", "read environ", "read maps"}
     for facts in besieged.facts("calls"):
-        done = {name for name, how in facts["agent"].items() if how not in REFUSED}
+        refused = REFUSED | {"ENOENT", "ESRCH"} if GVISOR else REFUSED
+        done = {name for name, how in facts["agent"].items() if how not in refused}
         assert done <= readable, done
         assert len([name for name in facts["agent"] if name.startswith("signal ")]) > 60
 
@@ -155,12 +190,10 @@ def test_a_flood_is_counted_and_hashed_in_bounded_memory(besieged: Besieged) -> 
 def test_scratch_is_bounded_in_bytes_and_in_entries_and_empty_afterwards(
     besieged: Besieged,
 ) -> None:
-    from json import loads
-
     for leg in LEGS:
-        sizes = loads(besieged.output("exhaustion", leg, "bytes"))
+        sizes = json.loads(besieged.output("exhaustion", leg, "bytes"))
         assert sizes == {"/tmp": [64 << 20], "/home/case": [64 << 20], "/dev/shm": [32 << 20]}
-        (count,) = loads(besieged.output("exhaustion", leg, "inodes"))["/tmp"]
+        (count,) = json.loads(besieged.output("exhaustion", leg, "inodes"))["/tmp"]
         assert 1000 < count <= 65_536
         assert besieged.output("exhaustion", leg, "after-filled") == b"0\n"
 
@@ -186,3 +219,25 @@ def test_a_pattern_that_backtracks_and_json_without_end_are_judged_in_bounded_ti
         rows = besieged.rows("siege", leg)
         assert "nested deeper" in rows["deep"]["failure_message"]
         assert "matches nothing" in rows["backtracks"]["failure_message"]
+
+
+def test_a_case_that_turns_the_file_system_over_gains_nothing(project: Project) -> None:
+    """A user name space, then another root for everybody: gVisor of 2024 lets that happen."""
+    place_attacks(project)
+    path = project.suite(case("pivots", attack("pivot")), case("after", NEEDS_HINT))
+    result = project.ao_eval("ab", path)
+    steps = [json.loads(result.output("pivots", leg) or "{}") for leg in LEGS]
+    done = [name for item in steps for name, how in item.items() if how == "done"]
+    assert "Traceback" not in result.stderr
+    if not GVISOR:
+        assert done == []
+    if not done:
+        assert result.code == 0, result.stderr
+        assert result.card["aggregate_delta"] == 0.5
+        return
+    # The leg cannot show any more that it read its own root: nothing is claimed.
+    assert result.code in {0, 4}, result.stderr
+    if result.code == 4:
+        assert_no_claim(result, ["pivots", "after"])
+        assert degraded_rows(result.card) == {("context_root_unavailable", "digest_mismatch")}
+    assert result.card["integrity"]["verdict"] == "clean"

@@ -39,6 +39,20 @@ def opened(path: str | bytes, flags: int) -> str:
     return tried(lambda: os.close(os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o600)))
 
 
+def apart(action: Callable[[], str]) -> str:
+    """What came of an attempt in a process of its own: what it gained is gone with it."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writer, action().encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        text = answer.read()
+    os.waitpid(child, 0)
+    return text or "died"
+
+
 def report(facts: Mapping[str, object]) -> None:
     """Print what was found as one JSON document."""
     print(json.dumps(facts, sort_keys=True))

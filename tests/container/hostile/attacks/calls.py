@@ -9,8 +9,16 @@ import ctypes
 import os
 import signal
 import struct
+from collections.abc import Callable
 
-from tests.container.hostile.attacks.attempt import called, opened, report, system_call, tried
+from tests.container.hostile.attacks.attempt import (
+    apart,
+    called,
+    opened,
+    report,
+    system_call,
+    tried,
+)
 
 _NAMESPACES = {
     "mount": 0x00020000,
@@ -82,38 +90,48 @@ def _memory(function: str) -> str:
     return called(function, 1, local, 1, struct.pack("QQ", 0x400000, 1), 1, 0)
 
 
-def main() -> None:
-    """Report what each call came to."""
-    found = {f"unshare {name}": called("unshare", flag) for name, flag in _NAMESPACES.items()}
-    found |= {
-        f"setns {name}": _entered(name) for name in ("mnt", "net", "pid", "ipc", "uts", "cgroup")
+def _calls() -> dict[str, Callable[[], str]]:
+    found: dict[str, Callable[[], str]] = {
+        f"unshare {name}": lambda flag=flag: called("unshare", flag)  # type: ignore[misc]
+        for name, flag in _NAMESPACES.items()
     }
+    for name in ("mnt", "net", "pid", "ipc", "uts", "cgroup"):
+        found[f"setns {name}"] = lambda name=name: _entered(name)  # type: ignore[misc]
     found |= {
-        "mount": called("mount", b"tmpfs", b"/tmp", b"tmpfs", 0, None),
-        "mount proc": called("mount", b"proc", b"/tmp", b"proc", 0, None),
-        "umount": called("umount2", b"/proc", 2),
-        "pivot_root": called("pivot_root", b"/tmp", b"/tmp"),
-        "chroot": tried(lambda: os.chroot("/tmp")),
-        "mknod": tried(lambda: os.mknod("/tmp/node", 0o060666, os.makedev(8, 0))),
-        "mknod memory": tried(lambda: os.mknod("/tmp/node", 0o020666, os.makedev(1, 1))),
-        "setuid": tried(lambda: os.setuid(0)),
-        "setresuid": tried(lambda: os.setresuid(-1, -1, 0)),
-        "setgid": tried(lambda: os.setgid(0)),
-        "setgroups": tried(lambda: os.setgroups([0])),
-        "sethostname": called("sethostname", b"other", 5),
-        "setdomainname": called("setdomainname", b"other", 5),
-        "acct": called("acct", None),
-        "swapon": called("swapon", b"/dev/null", 0),
-        "swapoff": called("swapoff", b"/dev/null"),
-        "syslog": called("klogctl", 3, b"\0" * 64, 64),
-        "clock": called("clock_settime", 0, (0).to_bytes(16, "little")),
-        "nice": tried(lambda: os.setpriority(os.PRIO_PROCESS, 0, -5)),
-        "realtime": tried(lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))),
-        "oom score": tried(_lower_own_score),
+        "mount": lambda: called("mount", b"tmpfs", b"/tmp", b"tmpfs", 0, None),
+        "mount proc": lambda: called("mount", b"proc", b"/tmp", b"proc", 0, None),
+        "umount": lambda: called("umount2", b"/proc", 2),
+        "pivot_root": lambda: called("pivot_root", b"/tmp", b"/tmp"),
+        "chroot": lambda: tried(lambda: os.chroot("/tmp")),
+        "mknod": lambda: tried(lambda: os.mknod("/tmp/node", 0o060666, os.makedev(8, 0))),
+        "mknod memory": lambda: tried(lambda: os.mknod("/tmp/node", 0o020666, os.makedev(1, 1))),
+        "setuid": lambda: tried(lambda: os.setuid(0)),
+        "setresuid": lambda: tried(lambda: os.setresuid(-1, -1, 0)),
+        "setgid": lambda: tried(lambda: os.setgid(0)),
+        "setgroups": lambda: tried(lambda: os.setgroups([0])),
+        "sethostname": lambda: called("sethostname", b"other", 5),
+        "setdomainname": lambda: called("setdomainname", b"other", 5),
+        "acct": lambda: called("acct", None),
+        "swapon": lambda: called("swapon", b"/dev/null", 0),
+        "swapoff": lambda: called("swapoff", b"/dev/null"),
+        "syslog": lambda: called("klogctl", 3, b"\0" * 64, 64),
+        "clock": lambda: called("clock_settime", 0, (0).to_bytes(16, "little")),
+        "nice": lambda: tried(lambda: os.setpriority(os.PRIO_PROCESS, 0, -5)),
+        "realtime": lambda: tried(
+            lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        ),
+        "oom score": lambda: tried(_lower_own_score),
     }
     if os.uname().machine == "x86_64":
-        found |= {name: system_call(*call) for name, call in _X86_64.items()}
-    report({"calls": found, "agent": _on_the_agent()})
+        for name, call in _X86_64.items():
+            found[name] = lambda call=call: system_call(*call)  # type: ignore[misc]
+    return found
+
+
+def main() -> None:
+    """Report what each call came to, each in a process of its own."""
+    calls = {name: apart(action) for name, action in _calls().items()}
+    report({"calls": calls, "agent": _on_the_agent()})
 
 
 def _entered(kind: str) -> str:
