@@ -40,6 +40,7 @@ FAMILIES = {1, 2, 10, 16}
 """Unix, IPv4, IPv6, netlink."""
 OWN_KERNEL = {
     "keyctl", "add_key", "request_key", "nice", "syslog", "realtime", "setns net",
+    "mknod", "mknod memory", "oom score",
     *(f"unshare {name}" for name in ("user", "net", "pid", "ipc", "uts", "mount", "cgroup")),
 }  # fmt: skip
 """What gVisor's kernel does for anybody; it is this leg's alone, and ends with it."""
