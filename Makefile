@@ -14,7 +14,7 @@ SUITES ?= fixtures/suites
 # Base of the leg image; empty: a Debian root file system made by mmdebstrap.
 BASE_IMAGE ?=
 # Which tests `make test` runs (pytest -m), and more arguments for pytest.
-MARKS ?= not slow and not matrix and not bench
+MARKS ?= not slow and not soak and not matrix and not bench
 PYTEST_ARGS ?=
 # More arguments for `ao-eval ab`.
 AB_ARGS ?=
@@ -81,6 +81,10 @@ test-unit: venv ## Tests that need no engine
 .PHONY: test-slow
 test-slow: MARKS := slow and not matrix and not bench
 test-slow: test ## Slow tests
+
+.PHONY: test-soak
+test-soak: MARKS := soak
+test-soak: test ## Many runs in a row: kills at 100 points, 200 runs in one process
 
 .PHONY: test-matrix
 test-matrix: venv ## Container tests on Docker 20.10 and 26.1, with runc and with gVisor; needs root

@@ -76,7 +76,7 @@ def alive(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory) -
     assert result.card["pairing"]["valid_pairs"] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("point", range(POINTS))
 def test_a_run_that_is_killed_at_any_point_is_reaped_whole(
@@ -364,7 +364,7 @@ def _assert_flat(rows: list[list[int]], warm: int) -> None:
     assert last <= resident * 1.15, [row[3] for row in rows]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_two_hundred_runs_in_one_process_leave_it_as_it_was(project: Project) -> None:
     _assert_flat(_many(project, RUNS, 3500), warm=20)
