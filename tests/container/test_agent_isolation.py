@@ -137,9 +137,11 @@ def test_oom_of_a_child_is_told_from_the_counter(tmp_path: Path) -> None:
     eat = "import os\nif os.fork() == 0: b = bytearray(400 << 20)\nprint(os.wait()[1] & 127)\n"
     limit = {"Memory": 96 * MIB, "MemorySwap": 96 * MIB}
     out, oom = outlived(tmp_path, py(eat), sh("exit 137"), host=limit)
-    assert (out is None, oom) == (GVISOR, True)
+    # Of gVisor's processes the kernel may choose one whose end the engine does not put down to it.
+    assert (out is None) is GVISOR
     if out is None:
         return
+    assert oom
     assert out.output() == b"9\n"
     assert out.execution(0).oom_killed is True
     assert out.execution(1).oom_killed is False

@@ -217,7 +217,7 @@ def test_a_hook_that_daemonises_is_gone_before_the_case(project: Project) -> Non
 
 
 def test_hooks_cannot_write_to_their_directory(project: Project) -> None:
-    write = "echo x > /hooks/hooks.json; touch /hooks/new; chmod 777 /hooks; ls /hooks; exit 0"
+    write = "echo x > /hooks/hooks.json; touch /hooks/new; chmod 777 /hooks; cd /hooks; echo *"
     folder = hooks(project, SessionStart=[write], SessionEnd=["test ! -e /hooks/new"])
     before = (folder / "hooks.json").read_bytes()
     result = ab(project, project.suite(case("one", "touch /hooks/x || echo refused")), folder)
@@ -350,9 +350,10 @@ def test_a_hooks_directory_with_an_unsafe_entry_is_refused(project: Project) -> 
     refused(ab(project, project.suite(case("one", "true")), folder), 5, "leaves the tree")
 
 
-@pytest.mark.skipif(GVISOR, reason="its agent sees a fresh container for every command anyway")
 def test_clean_hooks_do_not_cost_a_container(project: Project) -> None:
     folder = hooks(project, SessionStart=["touch ~/x"], SessionEnd=["true"])
     result = ab(project, project.suite(*(case(f"c{n}", "true") for n in range(3))), folder)
     assert result.code == 0, result.stderr
-    assert [result.case(f"c{n}")["container"] for n in range(3)] == [0, 0, 0]
+    # Under gVisor every command has a container of its own, with hooks or without.
+    wanted = [0, 1, 2] if GVISOR else [0, 0, 0]
+    assert [result.case(f"c{n}")["container"] for n in range(3)] == wanted

@@ -37,6 +37,7 @@ IS_ROOT = os.geteuid() == 0
 DEAD_MAN_SECONDS = 2.0
 POINTS = 100
 RUNS = 200
+MOST_UNCOLLECTED = 64
 SHORT = (case("writes", "touch x"), case("needs-hint", NEEDS_HINT), case("sleeps", "sleep 0.1"))
 
 
@@ -86,7 +87,7 @@ def test_a_run_that_is_killed_at_any_point_is_reaped_whole(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("share", [0.25, 0.5, 0.75])
+@pytest.mark.parametrize("share", [0.5, 0.75])
 def test_a_run_that_is_killed_is_reaped_whole_beside_one_that_lives(
     project: Project, elapsed: float, alive: Alive, share: float
 ) -> None:
@@ -290,6 +291,7 @@ def test_two_runs_of_one_suite_at_once_do_not_notice_each_other(project: Project
     assert project.leftovers() == []
 
 
+@pytest.mark.slow
 def test_two_runs_that_are_given_one_id_end_in_two_directories_or_in_one_and_a_refusal(
     project: Project,
 ) -> None:
@@ -310,7 +312,7 @@ def test_two_runs_that_are_given_one_id_end_in_two_directories_or_in_one_and_a_r
 
 
 _MANY = """
-import json, os, resource, shutil, sys, threading
+import gc, json, os, shutil, sys, threading
 from pathlib import Path
 from runner import settings
 from runner.app.request import RunRequest, Sandbox, Surroundings
@@ -329,11 +331,15 @@ request = RunRequest(
 def resident():
     fields = dict(line.split(":", 1) for line in open("/proc/self/status"))
     return int(fields["VmRSS"].split()[0])
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
 for number in range(int(sys.argv[2])):
     code = run_ab(request, Quiet()).exit_code
     shutil.rmtree("runs")
-    print(json.dumps([code, threading.active_count(), len(os.listdir("/proc/self/fd")),
-                      resident()]), flush=True)
+    uncollected = descriptors()
+    gc.collect()
+    print(json.dumps([code, threading.active_count(), descriptors(), resident(), uncollected]),
+          flush=True)
 """
 
 
@@ -354,12 +360,13 @@ def _many(project: Project, count: int, timeout: float) -> list[list[int]]:
 
 
 def _assert_flat(rows: list[list[int]], warm: int) -> None:
-    assert {code for code, *_ in rows} == {0}
+    assert {row[0] for row in rows} == {0}
     # After the first runs, in which modules and pools are made.
-    _, threads, descriptors, resident = rows[warm]
-    for _, now_threads, now_descriptors, _ in rows[warm:]:
-        assert now_threads <= threads
-        assert now_descriptors <= descriptors + 2
+    _, threads, descriptors, resident, _ = rows[warm]
+    assert {row[1] for row in rows[warm:]} == {threads}
+    assert {row[2] for row in rows[warm:]} == {descriptors}
+    # Connections of the SDK lie in cycles: until the collector comes, some are open.
+    assert max(row[4] for row in rows) <= descriptors + MOST_UNCOLLECTED
     last = min(row[3] for row in rows[-3:])
     assert last <= resident * 1.15, [row[3] for row in rows]
 
@@ -373,8 +380,5 @@ def test_two_hundred_runs_in_one_process_leave_it_as_it_was(project: Project) ->
 
 @pytest.mark.timeout(300)
 def test_a_few_runs_in_one_process_leave_no_thread_and_no_descriptor(project: Project) -> None:
-    rows = _many(project, 5, 280)
-    assert {code for code, *_ in rows} == {0}
-    assert {row[1] for row in rows[1:]} == {rows[1][1]}
-    assert max(row[2] for row in rows[1:]) <= rows[1][2] + 1
+    _assert_flat(_many(project, 3, 280), warm=1)
     assert project.leftovers() == []

@@ -172,7 +172,7 @@ def test_nothing_visible_from_inside_tells_the_legs_apart_but_the_variant(
     project: Project,
 ) -> None:
     # Random names and kernel numbers aside.
-    names = "s/[0-9a-f]{12,}/X/g; s,/l/[A-Z0-9]{26},/l/X,g; s/master:[0-9]+/M/"
+    names = "s/[0-9a-f]{12,}/X/g; s,/l/[A-Z0-9]{26},/l/X,g; s/master:[0-9]+/M/; s/fdno=[0-9]+/F/g"
     scrub = f"sed -E '{names}; s/^[0-9]+ [0-9]+ [0-9:]+ //'"
     facts = (
         f"hostname; {scrub} /proc/self/mountinfo | sort; cat /proc/1/cmdline; "

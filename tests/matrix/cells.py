@@ -24,7 +24,7 @@ SCRIPT = TOP / "scripts" / "matrix-engine"
 ENGINES = {"bookworm": "20.10", "trixie": "26.1"}
 """Debian releases that the engines come from, and the versions that they must have."""
 RUNTIMES = ("runc", "runsc")
-MARKS = "container and not slow and not bench"
+MARKS = "container and not slow and not soak and not bench"
 GVISOR_SECONDS = 480
 """Patience for one test under gVisor, where a container may take seconds and some start many."""
 

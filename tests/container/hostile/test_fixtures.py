@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -61,14 +62,7 @@ def _linked_live_file(root: Path) -> None:
 
 
 def _deep(root: Path) -> None:
-    top = os.open(root / "learnings", os.O_RDONLY)
-    try:
-        folder = top
-        for name in ["evil", *["d"] * 100]:
-            os.mkdir(name, dir_fd=folder)
-            folder = os.open(name, os.O_RDONLY, dir_fd=folder)
-    finally:
-        os.close(top)
+    (root / "learnings" / "evil" / "/".join(["d"] * 100)).mkdir(parents=True)
 
 
 def _live(root: Path) -> Path:
@@ -87,63 +81,84 @@ def _run(project: Project, root: Path | str, *options: Path | str) -> Result:
 def _assert_refused(result: Result, what: str) -> None:
     assert result.code == 5, (result.code, result.stderr)
     assert "Traceback" not in result.stderr
-    record = result.record()
+    _assert_refusal(result.evidence, what)
+
+
+def _assert_refusal(evidence: Path, what: str) -> None:
+    record = json.loads((evidence / "legs/context_on/record.json").read_bytes())
     reason = (record["degraded_reason"], record["degraded_detail"])
     assert reason == ("context_root_unavailable", "unsafe_entry")
     for row in record["case_results"]:
         assert (row["status"], row["score"]) == ("error", None)
         assert row["degraded_reason"] == "context_root_unavailable"
-    sandbox = result.read("evidence/sandbox.json")
+    sandbox = json.loads((evidence / "evidence/sandbox.json").read_bytes())
     assert sandbox["containers"] == []
     (problem,) = (line for line in sandbox["problems"] if "staged" in line or "live" in line)
     assert what in problem
     assert problem.isprintable()
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        _socket,
-        pytest.param(_device, marks=NEEDS_ROOT),
-        pytest.param(_null, marks=NEEDS_ROOT),
-        _parent_link,
-        _loop,
-        _setgid,
-        _sparse,
-        _linked_live_file,
-        _deep,
-    ],
-)
-def test_an_entry_that_no_leg_may_see_refuses_the_root(
-    project: Project, spoil: Callable[[Path], None]
-) -> None:
-    project.suite(case("one", "true"))
-    root = project.root("on")
-    _live(root)
-    spoil(root)
+ENTRIES: dict[str, Callable[[Path], None]] = {
+    "socket": _socket,
+    "link-out": _parent_link,
+    "loop": _loop,
+    "setgid": _setgid,
+    "sparse": _sparse,
+    "live-file": _linked_live_file,
+    "deep": _deep,
+    **({"disk": _device, "null": _null} if IS_ROOT else {}),
+}
+
+
+def _spoiled(project: Project, name: str) -> Path:
+    """The on-root of a suite that has no off-root: neither leg starts a container."""
+    project.suite(case("needs-hint", NEEDS_HINT), case("constant", "true"), name=name, off=None)
+    return project.root("on", name=name)
+
+
+def _refusals(project: Project) -> dict[str, Path]:
+    """Evidence directories of one command over all suites, by suite."""
     begun = time.monotonic()
-    _assert_refused(_run(project, root), "evil")
+    result = project.ao_eval("ab", "evals", "--quiet")
     assert time.monotonic() - begun < SECONDS
+    assert result.code == 5, (result.code, result.stderr)
+    assert "Traceback" not in result.stderr
+    return {
+        json.loads((item / "scorecard.json").read_bytes())["suite_id"]: item
+        for item in result.directories
+    }
+
+
+def test_an_entry_that_no_leg_may_see_refuses_the_root(project: Project) -> None:
+    for name, spoil in ENTRIES.items():
+        root = _spoiled(project, name)
+        _live(root)
+        spoil(root)
+    found = _refusals(project)
+    assert found.keys() == ENTRIES.keys()
+    for directory in found.values():
+        _assert_refusal(directory, "evil")
 
 
 @NEEDS_ROOT
-@pytest.mark.parametrize(
-    "kind, word", [("tmpfs", "evil"), ("live state", "live state"), ("live file", "live state")]
-)
-def test_a_mount_below_a_root_refuses_it(project: Project, kind: str, word: str) -> None:
-    project.suite(case("one", "true"))
-    root = project.root("on")
-    live = _live(root)
-    (root / "evil").mkdir()
-    (root / "evil-file").touch()
-    what: dict[str, tuple[str | Path, ...]] = {
-        "tmpfs": ("-t", "tmpfs", "none", root / "evil"),
-        "live state": ("--bind", live, root / "evil"),
-        "live file": ("--bind", live / "note.md", root / "evil-file"),
-    }
-    with _mounted(*what[kind]):
-        result = _run(project, root)
-    _assert_refused(result, word)
+def test_a_mount_below_a_root_refuses_it(project: Project) -> None:
+    words = {"tmpfs": "evil", "live-folder": "live state", "live-file": "live state"}
+    with ExitStack() as mounts:
+        for name in words:
+            root = _spoiled(project, name)
+            live = _live(root)
+            (root / "evil").mkdir()
+            (root / "evil-file").touch()
+            what: dict[str, tuple[str | Path, ...]] = {
+                "tmpfs": ("-t", "tmpfs", "none", root / "evil"),
+                "live-folder": ("--bind", live, root / "evil"),
+                "live-file": ("--bind", live / "note.md", root / "evil-file"),
+            }
+            mounts.enter_context(_mounted(*what[name]))
+        found = _refusals(project)
+    assert found.keys() == words.keys()
+    for name, directory in found.items():
+        _assert_refusal(directory, words[name])
 
 
 @contextmanager

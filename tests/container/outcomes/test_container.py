@@ -6,9 +6,6 @@ import functools
 import json
 import re
 import signal
-import socket
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from tests.bench.scan import answers, criteria
+from tests.container.hostile.neighbours import neighbourhood
 from tests.container.outcomes.commands import (
     COMPILE,
     HERE,
     INGEST,
     JUDGE_HASH,
     MARKER,
-    PATIENCE,
     Json,
     Outcomes,
     finish,
@@ -48,7 +45,10 @@ SCRATCH = {"/tmp", "/dev/shm", "/dev/mqueue"}
 
 
 class Neighbour(NamedTuple):
-    """TCP servers, of another container and of the host, and a container that can reach them."""
+    """TCP servers, of another container and of the host, and a container that can reach them.
+
+    The host is the engine's: what runs there in a container without a network of its own.
+    """
 
     addresses: tuple[str, ...]
     visitor: str
@@ -72,58 +72,24 @@ def probe(engine: DockerEngine, container: str, *addresses: str) -> Json:
     return seen
 
 
-@contextmanager
-def listening() -> Iterator[int]:
-    """A TCP server on every address of this host; yields its port."""
-    with socket.create_server(("0.0.0.0", 0)) as server:
-        closed = threading.Event()
-
-        def accept() -> None:
-            while not closed.is_set():
-                try:
-                    server.accept()[0].close()
-                except OSError:
-                    return
-
-        thread = threading.Thread(target=accept, daemon=True)
-        thread.start()
-        yield server.getsockname()[1]
-        closed.set()
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join()
-
-
 @pytest.fixture(scope="module")
-def neighbour(leg_image: str) -> Iterator[Neighbour]:
-    """A TCP server in another container, and one on the host."""
+def neighbour(engine: DockerEngine, leg_image: str) -> Iterator[Neighbour]:
+    """A TCP server in another container, and one on the engine's host."""
     from testcontainers.core.config import testcontainers_config
     from testcontainers.core.container import DockerContainer
 
     # Its helper comes from a registry; leaving the block below removes what there is to remove.
     testcontainers_config.ryuk_disabled = True
-    server = DockerContainer(leg_image).with_kwargs(
-        entrypoint=["python3", "-m", "http.server", "8000"]
-    )
     visitor = DockerContainer(leg_image).with_kwargs(entrypoint=["sleep", "600"])
-    with server as serving, visitor as visiting, listening() as port:
-        wrapped = serving.get_wrapped_container()
-        wrapped.reload()
-        (network,) = wrapped.attrs["NetworkSettings"]["Networks"].values()
-        _wait_for(network["IPAddress"], 8000)
-        addresses = (f"{network['IPAddress']}:8000", f"{network['Gateway']}:{port}")
+    with visitor as visiting, neighbourhood(engine, leg_image) as found:
+        addresses = tuple(
+            f"{host}:{item.port}"
+            for item in found
+            for host in item.addresses
+            if ":" not in host and host != "127.0.0.1"
+        )
+        assert len(addresses) == 2, addresses
         yield Neighbour(addresses, str(visiting.get_wrapped_container().id))
-
-
-def _wait_for(host: str, port: int) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            socket.create_connection((host, port), timeout=2).close()
-        except OSError:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        else:
-            return
 
 
 @pytest.fixture(scope="module")
