@@ -133,16 +133,20 @@ def test_a_leg_sees_the_markers_of_its_own_root_and_workspace_and_no_other(
 PROCESS = re.compile(r"/proc/(1|self)(/task/1)?/")
 KERNEL = ("/proc/", "/sys/")
 COUNTERS = frozenset(
-    {"autogroup", "children", "io", "maps", "mountstats", "netlink", "numa_maps", "sched",
+    {"autogroup", "children", "io", "maps", "mountstats", "netlink", "sched",
      "schedstat", "smaps", "smaps_rollup", "stat", "statm", "status", "syscall"}
 )  # fmt: skip
 """Files of a process that hold times, sizes, addresses and numbers of the kernel's."""
 CHANGING = frozenset(
     {"/proc/locks", "/proc/vmallocinfo", "/proc/slabinfo", "/proc/pagetypeinfo",
      "/proc/sys/kernel/random/uuid", "/proc/sys/kernel/random/boot_id",
-     "/proc/self/auxv", "/proc/1/auxv", "/proc/1/task/1/auxv"}
+     "/proc/self/auxv", "/proc/1/auxv", "/proc/1/task/1/auxv",
+     "/proc/self/numa_maps", "/proc/1/numa_maps", "/proc/1/task/1/numa_maps"}
 )  # fmt: skip
-"""Random by design (gVisor boots a kernel for each leg), or of as many lines as it happens."""
+"""Random by design (gVisor boots a kernel for each leg), or of as many parts as it happens.
+
+What `numa_maps` says of each mapping depends on who else has the page; `maps` has the mappings.
+"""
 
 _RANDOM = (
     # Names that engine and run make anew for each container or stage: ids of containers and
