@@ -12,7 +12,7 @@ from runner.core.strictjson import StrictJsonError, loads
 from runner.errors import InputError, StagingRefused
 from runner.host.absence import reaches
 from runner.host.staging import stage_tree
-from runner.model.evidence import ContextFile
+from runner.model.contextfile import ContextFile
 from runner.model.leg import ContextRoot, Degradation, DegradedReason, Variant
 from runner.model.tree import Node
 

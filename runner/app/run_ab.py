@@ -28,13 +28,13 @@ from runner.core.readback import profile_digest
 from runner.core.stats import resolution
 from runner.errors import InputError
 from runner.host.atomic import write_atomic
+from runner.model.controls import Attribution, Controls, TraceSummary
 from runner.model.evidence import HooksEvidence
 from runner.model.leg import Variant
 from runner.model.liveproof import LiveStateEvidence
 from runner.model.record import RunRecord
 from runner.model.scorecard import (
     ContextScorecard,
-    Controls,
     HooksProof,
     Inputs,
     Integrity,
@@ -226,7 +226,17 @@ def _scorecard(finished: _Finished, records: tuple[RunRecord, RunRecord]) -> Con
         run_id=finished.run_id,
         pairing=block,
         resolution=resolution([row.score_delta for row in rows if row.score_delta is not None]),
-        controls=Controls(mode=request.controls, null_check=request.null_check),
+        controls=Controls(
+            mode=request.controls,
+            null_check=request.null_check,
+            legs=2,
+            replicates=1,
+            extra_replicates=0,
+            cases=(),
+            trace=TraceSummary(state="unavailable", detail="not_traced", granularity=None),
+            sentinels=(),
+        ),
+        attribution=Attribution(mode="none", units_total=0, units=(), ablation_legs=0, cases=()),
         inputs=_inputs(ready),
         integrity=_integrity(finished),
         warnings=(

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from runner.core.degrade import insufficient, worst
 from runner.core.score import aggregate, round_delta
+from runner.model.controls import LegName
 from runner.model.leg import Degradation
 from runner.model.record import CaseResult, ExpectationResult, RunRecord, Status
 from runner.model.scorecard import (
@@ -17,7 +18,6 @@ from runner.model.scorecard import (
     EvaluatorFact,
     IgnoredContext,
     LegCase,
-    LegName,
     LegSummary,
     PairedCase,
     Pairing,

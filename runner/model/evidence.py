@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any, Literal
 
 from runner.model.base import Items, Sha256, Token, Value
 from runner.model.container import Difference, EngineInfo
@@ -92,23 +90,3 @@ class HooksEvidence(Value):
     directory: HooksDirectoryEvidence | None = None
     """Null without a hooks directory."""
     legs: Items[LegHooks]
-
-
-Role = Literal["helpful", "curated_only", "stale_sentinel", "toxic_sentinel", "irrelevant"]
-
-
-class ContextArtifact(Value):
-    """One artifact of a context root and the part it plays."""
-
-    path: Annotated[str, Field(min_length=1)]
-    """Relative to the root."""
-    role: Role
-    tokens: Items[str] = ()
-
-
-class ContextFile(Value):
-    """`context.json` beside a context root; travels with it, is never mounted."""
-
-    schema_version: Annotated[int, Field(ge=1, le=1)]
-    label: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)]
-    artifacts: Items[ContextArtifact] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -94,6 +94,18 @@ class ContextRoot(Value):
     """Bytes of regular files."""
 
 
+class LegRole(Value):
+    """Why a leg of a comparison is run."""
+
+    purpose: Literal["first", "replicate", "label_swap", "ablation"]
+    root: Literal["context_off", "context_on", "mixed"]
+    """Whose content its context root has; the label that cases see is the leg's variant."""
+    ordinal: Annotated[int, Field(ge=1)]
+    """Counts legs of one purpose and root; the first legs and their replicates count together."""
+    on_units: Items[str] = ()
+    """Of a mixed root: the units that have their `context_on` version."""
+
+
 class LegPlan(Value):
     """One leg: a variant, its root, its environment, its cases."""
 
@@ -111,3 +123,7 @@ class LegPlan(Value):
     """What runs around every command case; without hooks when they are suppressed."""
     degraded: Degradation | None = None
     """Set when the whole leg is degraded before anything ran."""
+    role: LegRole | None = None
+    """None for a plain run."""
+    isolated: bool = False
+    """Every case gets a container of its own."""

@@ -8,8 +8,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from runner.model.base import ImageId, Items, RunId, Score, Sha256, Timestamp, Token, Value
+from runner.model.contextfile import SentinelRole
 from runner.model.hooks import HookReceipt
-from runner.model.leg import Axis, Degradation, DegradedReason
+from runner.model.leg import Axis, Degradation, DegradedReason, LegRole
 from runner.model.observation import Count, InsideEnd, InsideReport
 from runner.model.suite import ExpectationType, Tier, Visibility
 
@@ -68,6 +69,18 @@ class FileRecord(Value):
     sha256: str | None = None
 
 
+class SentinelHit(Value):
+    """A token of a sentinel that an output of the case holds: a negative control that failed."""
+
+    artifact: str
+    """Path below the context root."""
+    role: SentinelRole
+    token: Count
+    """Index of the token in `context.json`."""
+    output: str
+    """`stdout`, `stderr`, `probe-N.stdout`, a container path; `file-N` for a private holdout."""
+
+
 class CaseResult(Value):
     """One case of a leg."""
 
@@ -93,6 +106,8 @@ class CaseResult(Value):
     """By the case or a hook around it."""
     hooks: Items[HookReceipt] = ()
     """Receipts of the hooks around the case, in the order in which they ran."""
+    sentinels: Items[SentinelHit] = ()
+    """Not empty: the case fails with score 0 in this leg."""
     failure_message: str | None
     degraded_reason: DegradedReason | None
     degraded_detail: Token | None
@@ -164,6 +179,8 @@ class RunRecord(Value):
     leg: Token
     axis: Axis
     variant: str
+    role: LegRole | None = None
+    """Why the leg was run; null for a plain run."""
     context_root_label: str | None
     context_root_sha256: Sha256 | None
     suite: SuiteRef

@@ -11,13 +11,12 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from runner.model.base import Delta, ImageId, Items, RunId, Score, Sha256, Timestamp, Token, Value
+from runner.model.controls import Attribution, Controls, LegName
 from runner.model.hooks import HookRef
 from runner.model.leg import DegradedReason
 from runner.model.liveproof import LiveStateProof
 from runner.model.observation import Count
 from runner.model.record import Status, Verdict
-
-LegName = Literal["context_off", "context_on"]
 
 
 class EvaluatorFact(Value):
@@ -62,7 +61,7 @@ DecisionEvidence = Annotated[
 class IgnoredContext(Value):
     """Why context that was present had no part in the outcome."""
 
-    kind: Literal["same_output", "same_outcome"]
+    kind: Literal["same_output", "same_outcome", "not_opened", "opened_without_effect"]
     detail: str
 
 
@@ -162,14 +161,6 @@ class Resolution(Value):
     note: str
 
 
-class Controls(Value):
-    """Which controls were run."""
-
-    mode: Literal["none", "standard"]
-    null_check: bool
-    """True for `--aa`: both legs had the same root."""
-
-
 class Inputs(Value):
     """Identity of everything that went in."""
 
@@ -245,6 +236,7 @@ class ContextScorecard(Value):
     pairing: Pairing
     resolution: Resolution
     controls: Controls
+    attribution: Attribution
     inputs: Inputs
     integrity: Integrity
     warnings: Items[str]

@@ -45,7 +45,7 @@ from runner.model.record import (
     RuntimeRef,
     Verdict,
 )
-from runner.model.scorecard import ContextScorecard, Controls, Inputs
+from runner.model.scorecard import ContextScorecard, Inputs
 from runner.model.suite import ExpectationType, SuiteFile
 from tests.unit.report import builders as report
 
@@ -328,7 +328,8 @@ def scorecard(
         run_id="r1",
         pairing=block,
         resolution=resolution([row.score_delta for row in rows if row.score_delta is not None]),
-        controls=Controls(mode="none", null_check=null_check),
+        controls=report.no_controls(null_check=null_check),
+        attribution=report.no_attribution(),
         inputs=Inputs(
             suite_sha256=suite.sha256,
             workspace_sha256=sha("2"),

@@ -12,11 +12,10 @@ from runner.core.suitefile import read_suite
 from runner.model.base import Value
 from runner.model.burn import BurnHead
 from runner.model.container import Difference, EngineInfo
+from runner.model.contextfile import ContextArtifact, ContextFile
 from runner.model.evidence import (
     CaseReceipts,
     ContainerEvidence,
-    ContextArtifact,
-    ContextFile,
     HooksDirectoryEvidence,
     HooksEvidence,
     LegHooks,
@@ -25,6 +24,7 @@ from runner.model.evidence import (
 )
 from runner.model.hooks import HookEvent, HookRef
 from runner.model.liveproof import LiveChange, LiveStateEvidence
+from runner.model.reads import CaseReads, ContextReads, LegReads
 from runner.model.rubric import Criterion, Rubric
 from runner.model.verdict import (
     Band,
@@ -118,6 +118,23 @@ def live_state_evidence() -> LiveStateEvidence:
         t1="2026-11-30T12:00:02.5Z",
         writes=(),
         writes_total=0,
+    )
+
+
+def context_reads() -> ContextReads:
+    """One leg traced, one without a root."""
+    return ContextReads(
+        schema_version=1,
+        legs=(
+            LegReads(
+                leg="context_on",
+                state="complete",
+                detail=None,
+                granularity="case",
+                cases=(CaseReads(case_id="one", opened=("learnings/a.md",), by_hooks=()),),
+            ),
+            LegReads(leg="none", state="unavailable", detail="no_root", granularity=None, cases=()),
+        ),
     )
 
 
@@ -226,6 +243,7 @@ VALUES: tuple[tuple[str, Value], ...] = (
     ("live-state.v1", live_state_evidence()),
     ("sandbox.v1", sandbox_evidence()),
     ("hooks.v1", hooks_evidence()),
+    ("context-reads.v1", context_reads()),
     ("context-file.v1", context_file()),
     ("outcomes-rubric.v1", rubric()),
     ("council-verdict.v4", council_verdict()),

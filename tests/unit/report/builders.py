@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from runner.model.controls import Attribution, Controls, LegName, TraceSummary
 from runner.model.leg import Axis, DegradedReason
 from runner.model.liveproof import (
     DecoyProof,
@@ -28,7 +29,6 @@ from runner.model.scorecard import (
     CheckedFile,
     CommandOutput,
     ContextScorecard,
-    Controls,
     DecisionEvidence,
     EvaluatorFact,
     HooksProof,
@@ -36,7 +36,6 @@ from runner.model.scorecard import (
     Inputs,
     Integrity,
     LegCase,
-    LegName,
     LegSummary,
     PairedCase,
     Pairing,
@@ -332,7 +331,8 @@ def card(
             least_net_improvement=None,
             note="cannot resolve: 5 or fewer discordant pairs",
         ),
-        "controls": Controls(mode="none", null_check=null_check),
+        "controls": no_controls(null_check=null_check),
+        "attribution": no_attribution(),
         "inputs": Inputs(
             suite_sha256=sha("1"),
             workspace_sha256=sha("2"),
@@ -543,3 +543,22 @@ def record(
         "timings": None,
     }
     return RunRecord(**(values | more))
+
+
+def no_controls(*, null_check: bool = False) -> Controls:
+    """The block of a comparison with `--controls none`."""
+    return Controls(
+        mode="none",
+        null_check=null_check,
+        legs=2,
+        replicates=1,
+        extra_replicates=0,
+        cases=(),
+        trace=TraceSummary(state="unavailable", detail="not_traced", granularity=None),
+        sentinels=(),
+    )
+
+
+def no_attribution() -> Attribution:
+    """The block of a comparison that attributes nothing."""
+    return Attribution(mode="none", units_total=0, units=(), ablation_legs=0, cases=())
