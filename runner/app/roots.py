@@ -9,9 +9,10 @@ from pydantic import ValidationError
 
 from runner.app.suites import read_bytes
 from runner.core.strictjson import StrictJsonError, loads
+from runner.core.treehash import TreeRecord
 from runner.errors import InputError, StagingRefused
 from runner.host.absence import reaches
-from runner.host.staging import stage_tree
+from runner.host.staging import stage_records
 from runner.model.contextfile import ContextFile
 from runner.model.leg import ContextRoot, Degradation, DegradedReason, Variant
 from runner.model.tree import Node
@@ -28,6 +29,7 @@ class RootOfLeg(NamedTuple):
         degraded: Why it could not be staged.
         refusal: The whole refusal, for the problems of the run; None when merely missing.
         context: What `context.json` beside it says.
+        records: Every entry of the copy, ordered by path bytes.
     """
 
     root: ContextRoot
@@ -35,6 +37,7 @@ class RootOfLeg(NamedTuple):
     degraded: Degradation | None
     refusal: str | None
     context: ContextFile | None
+    records: tuple[TreeRecord, ...] = ()
 
 
 def default_root(suite: Path, variant: str) -> Path:
@@ -92,7 +95,7 @@ def stage_root(
                     where=str(root),
                     remedy=f"copy it out of {live_root}",
                 )
-        staged = stage_tree(root, destination, owner=owner, forbidden=forbidden)
+        staged, records = stage_records(root, destination, owner=owner, forbidden=forbidden)
     except StagingRefused as refusal:
         return RootOfLeg(
             ContextRoot(label=label, sha256=None, path=str(root)),
@@ -108,7 +111,7 @@ def stage_root(
         entries=staged.entries,
         size=staged.size,
     )
-    return RootOfLeg(found, destination, None, None, context)
+    return RootOfLeg(found, destination, None, None, context, records)
 
 
 def helpful_in_off(off: RootOfLeg, on: RootOfLeg) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from runner.errors import InternalError
 from runner.model.base import Value
 from runner.model.contextfile import ContextFile
+from runner.model.contextroots import ContextRoots
 from runner.model.evidence import HooksEvidence, SandboxEvidence
 from runner.model.liveproof import LiveStateEvidence
 from runner.model.reads import ContextReads
@@ -48,6 +49,7 @@ CONTRACTS: tuple[Contract, ...] = (
     Contract("live-state.v1", LiveStateEvidence, reads=False),
     Contract("sandbox.v1", SandboxEvidence, reads=False),
     Contract("hooks.v1", HooksEvidence, reads=False),
+    Contract("context-roots.v1", ContextRoots, reads=False),
     Contract("context-reads.v1", ContextReads, reads=False),
     Contract("context-file.v1", ContextFile, reads=True),
     Contract("outcomes-rubric.v1", Rubric, reads=False),

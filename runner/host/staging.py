@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Collection
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from runner.core.treehash import (
     TreeRecord,
@@ -43,6 +43,13 @@ _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK 
 _WRITE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+class Copied(NamedTuple):
+    """A copy, and the record of every entry in it, ordered by path bytes."""
+
+    staged: Staged
+    records: tuple[TreeRecord, ...]
+
+
 def stage_tree(
     source: Path,
     destination: Path,
@@ -72,11 +79,26 @@ def stage_tree(
             the destination.
         PrerequisiteError: The destination cannot be written.
     """
+    return stage_records(
+        source, destination, owner=owner, limits=limits, forbidden=forbidden, exclude=exclude
+    ).staged
+
+
+def stage_records(
+    source: Path,
+    destination: Path,
+    *,
+    owner: tuple[int, int],
+    limits: Limits | None = None,
+    forbidden: Collection[Node] = (),
+    exclude: Collection[bytes] = (),
+) -> Copied:
+    """The same as `stage_tree`, with the records of what was copied."""
     with open_root(source) as root:
         survey = survey_tree(root, limits or Limits(), forbidden, exclude=exclude)
         if survey.leaving:
             raise root.refuse(survey.leaving[0], "is a link that leaves the tree")
-        return copy_survey(root, survey, destination, owner=owner)
+        return _copy(root, survey, destination, owner=owner, strict_directories=True)
 
 
 def copy_survey(
@@ -100,6 +122,19 @@ def copy_survey(
         StagingRefused: `unreadable`: an entry is not the surveyed one any more.
         PrerequisiteError: The destination cannot be written.
     """
+    return _copy(
+        root, survey, destination, owner=owner, strict_directories=strict_directories
+    ).staged
+
+
+def _copy(
+    root: Root,
+    survey: Survey,
+    destination: Path,
+    *,
+    owner: tuple[int, int],
+    strict_directories: bool,
+) -> Copied:
     try:
         destination.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         destination.mkdir(mode=0o700)
@@ -136,7 +171,7 @@ class _Copy:
         self._records: list[TreeRecord] = []
         self._size = 0
 
-    def run(self, found: list[Found], destination: Path) -> Staged:
+    def run(self, found: list[Found], destination: Path) -> Copied:
         try:
             top = os.open(destination, DIRECTORY_FLAGS)
             self._stack.append((None, os.dup(self._root.descriptor), top))
@@ -148,9 +183,10 @@ class _Copy:
             for _, source, target in self._stack:
                 os.close(source)
                 os.close(target)
-        return Staged(
+        staged = Staged(
             sha256=content_digest(self._records), entries=len(self._records), size=self._size
         )
+        return Copied(staged, tuple(sorted(self._records)))
 
     def _close_to(self, folder: bytes | None) -> None:
         """Finish directories until `folder` is on top; None: all of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ Count = Annotated[int, Field(ge=0)]
 
 Node = tuple[int, int]
 """Device and inode: the identity of a file whatever its name."""
+
+_ESCAPED: Final = re.compile(r"(\\\\|\\x[0-9a-f]{2})")
 
 ChangeKind = Literal["added", "removed", "modified", "recreated"]
 
@@ -35,6 +38,22 @@ def path_text(raw: bytes) -> str:
         char if char.isprintable() else "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8"))
         for char in text
     )
+
+
+def path_bytes(text: str) -> bytes:
+    """The path that `path_text` wrote.
+
+    Raises:
+        ValueError: It is no such text: a backslash that begins nothing.
+    """
+    parts = _ESCAPED.split(text)
+    raw = [parts[0].encode()]
+    for escape, plain in zip(parts[1::2], parts[2::2], strict=True):
+        raw.append(b"\\" if escape == "\\\\" else bytes.fromhex(escape[2:]))
+        raw.append(plain.encode())
+    if any(b"\\" in plain for plain in raw[::2]):
+        raise ValueError(f"not an escaped path: {text!r}")
+    return b"".join(raw)
 
 
 class Limits(Value):

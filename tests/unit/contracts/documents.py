@@ -13,6 +13,7 @@ from runner.model.base import Value
 from runner.model.burn import BurnHead
 from runner.model.container import Difference, EngineInfo
 from runner.model.contextfile import ContextArtifact, ContextFile
+from runner.model.contextroots import ContextRoots, RootContent, RootEntry
 from runner.model.evidence import (
     CaseReceipts,
     ContainerEvidence,
@@ -119,6 +120,26 @@ def live_state_evidence() -> LiveStateEvidence:
         writes=(),
         writes_total=0,
     )
+
+
+def context_roots() -> ContextRoots:
+    """One root with all kinds of entries, one that is missing."""
+    content = RootContent(
+        leg="context_on",
+        label="context-on",
+        sha256="d" * 64,
+        refusal=None,
+        entries=(
+            RootEntry(path="learnings", kind="d", executable=False, sha256=None),
+            RootEntry(path="learnings/a.md", kind="f", executable=True, sha256="e" * 64),
+            RootEntry(path="link", kind="l", executable=False, sha256="f" * 64),
+        ),
+        context=context_file(),
+    )
+    missing = RootContent(
+        leg="context_off", label="off", sha256=None, refusal=None, entries=(), context=None
+    )
+    return ContextRoots(schema_version=1, roots=(missing, content))
 
 
 def context_reads() -> ContextReads:
@@ -243,6 +264,7 @@ VALUES: tuple[tuple[str, Value], ...] = (
     ("live-state.v1", live_state_evidence()),
     ("sandbox.v1", sandbox_evidence()),
     ("hooks.v1", hooks_evidence()),
+    ("context-roots.v1", context_roots()),
     ("context-reads.v1", context_reads()),
     ("context-file.v1", context_file()),
     ("outcomes-rubric.v1", rubric()),
