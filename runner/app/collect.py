@@ -230,6 +230,9 @@ def _withheld(result: CaseResult) -> CaseResult:
     return result.model_copy(
         update={
             "exit_code": None,
+            "probes": tuple(
+                probe.model_copy(update={"exit_code": None}) for probe in result.probes
+            ),
             "files": tuple(
                 file.model_copy(update={"path": numbers[file.path]}) for file in result.files
             ),

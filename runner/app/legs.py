@@ -148,6 +148,7 @@ def _record(prepared: Prepared, outcome: LegOutcome, started: str, completed: st
                 run_ms=int(timings.run * 1000),
                 teardown_ms=int(timings.teardown * 1000),
             ),
+            folder=session.stage.suite_dir,
         ),
     )
 

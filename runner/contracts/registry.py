@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from runner.errors import InternalError
+from runner.model.attestation import DsseEnvelope, MeasurementStatement, TestResultStatement
 from runner.model.base import Value
 from runner.model.contextfile import ContextFile
 from runner.model.contextroots import ContextRoots
@@ -24,6 +25,7 @@ from runner.model.rubric import Rubric
 from runner.model.scorecard import ContextScorecard
 from runner.model.suite import Suite
 from runner.model.verdict import CouncilVerdict, RunManifest
+from runner.model.verification import Verification
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -55,6 +57,10 @@ CONTRACTS: tuple[Contract, ...] = (
     Contract("outcomes-rubric.v1", Rubric, reads=False),
     Contract("council-verdict.v4", CouncilVerdict, reads=False),
     Contract("run-manifest.v1", RunManifest, reads=False),
+    Contract("attestation.v1", MeasurementStatement, reads=False),
+    Contract("test-result.v1", TestResultStatement, reads=False),
+    Contract("dsse-envelope.v1", DsseEnvelope, reads=False),
+    Contract("verification.v1", Verification, reads=False),
 )
 
 

@@ -32,6 +32,7 @@ class Circumstances(NamedTuple):
         runtime: What ran the leg.
         environment: Its surroundings.
         timings: Milliseconds.
+        folder: Folder of the suite inside the container.
     """
 
     started_at: str
@@ -40,6 +41,7 @@ class Circumstances(NamedTuple):
     runtime: RuntimeRef
     environment: EnvironmentRef
     timings: LegTimings
+    folder: str
 
 
 def run_record(
@@ -85,6 +87,7 @@ def run_record(
             sha256=suite.sha256,
             visibility=suite.suite.visibility,
             tier=suite.suite.tier,
+            folder=circumstances.folder,
         ),
         started_at=circumstances.started_at,
         completed_at=circumstances.completed_at,

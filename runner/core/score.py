@@ -7,7 +7,7 @@ What cannot be scored has no score; it is never a zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from runner.core.degrade import insufficient, runtime_unavailable, status_of, worst
@@ -17,6 +17,7 @@ from runner.model.record import (
     CaseResult,
     ExpectationResult,
     FileRecord,
+    ProbeRecord,
     Status,
     StreamRecord,
     Verdict,
@@ -74,13 +75,23 @@ def case_result(
         exit_code=execution.exit_code if execution else None,
         signal=execution.signal if execution else None,
         timed_out=execution.timed_out if execution else False,
+        oom_killed=execution.oom_killed if execution else None,
+        start_error=execution.start_error if execution else None,
         duration_ms=execution.duration_ms if execution else 0,
         container=observation.container if observation else 0,
         expectations=tuple(expectations),
         stdout=_stream(execution.stdout) if execution else None,
         stderr=_stream(execution.stderr) if execution else None,
+        probes=_probes(observation.probes if observation else {}),
         files=tuple(
-            FileRecord(path=file.path, state=file.state, size=file.size, sha256=file.sha256)
+            FileRecord(
+                path=file.path,
+                state=file.state,
+                size=file.size,
+                sha256=file.sha256,
+                kept=file.kept,
+                blob=file.blob,
+            )
             for file in (observation.files if observation else ())
         ),
         usage=observation.usage if observation else None,
@@ -89,6 +100,20 @@ def case_result(
         failure_message="; ".join(failures)[:2000] or None,
         degraded_reason=degradation.reason if degradation else None,
         degraded_detail=degradation.detail if degradation else None,
+    )
+
+
+def _probes(probes: Mapping[int, Execution]) -> tuple[ProbeRecord, ...]:
+    return tuple(
+        ProbeRecord(
+            expectation=expectation,
+            exit_code=probe.exit_code,
+            timed_out=probe.timed_out,
+            start_error=probe.start_error,
+            stdout=_stream(probe.stdout),
+            stderr=_stream(probe.stderr),
+        )
+        for expectation, probe in sorted(probes.items())
     )
 
 

@@ -67,6 +67,22 @@ class FileRecord(Value):
     state: Literal["regular", "absent", "directory", "other", "unreadable"]
     size: Count = 0
     sha256: str | None = None
+    kept: Count = 0
+    blob: str | None = None
+    """Below the evidence directory; null when empty or withheld (private holdout)."""
+
+
+class ProbeRecord(Value):
+    """The extra execution that an auto-detect expectation asked for."""
+
+    expectation: Count
+    """Index of the expectation."""
+    exit_code: int | None
+    """Null when killed by a signal, and for a private holdout."""
+    timed_out: bool
+    start_error: Token | None
+    stdout: StreamRecord
+    stderr: StreamRecord
 
 
 class SentinelHit(Value):
@@ -95,11 +111,17 @@ class CaseResult(Value):
     """Null when killed by a signal, when nothing ran, and for a private holdout."""
     signal: int | None
     timed_out: bool
+    oom_killed: bool | None = None
+    """Null where nothing ran, and where the container's counter cannot be read."""
+    start_error: Token | None = None
+    """Why the program could not be started."""
     duration_ms: Count
     container: Count
     expectations: Items[ExpectationResult]
     stdout: StreamRecord | None
     stderr: StreamRecord | None
+    probes: Items[ProbeRecord] = ()
+    """In the order of their expectations."""
     files: Items[FileRecord]
     usage: dict[str, int] | None
     wrote_workspace: bool | None
@@ -127,6 +149,9 @@ class SuiteRef(Value):
     sha256: Sha256
     visibility: Visibility
     tier: Tier
+    folder: str | None = None
+    """Its folder inside the container, where targets of expectations begin; null when nothing
+    ran."""
 
 
 class GitRef(Value):

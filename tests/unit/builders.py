@@ -252,6 +252,7 @@ def circumstances() -> Circumstances:
             hooks_disabled=False,
         ),
         timings=LegTimings(staging_ms=1, create_ms=2, start_ms=3, run_ms=4, teardown_ms=5),
+        folder=SUITE_DIR,
     )
 
 

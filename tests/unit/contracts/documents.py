@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from runner.attest.dsse import wrap
+from runner.attest.statement import measurement, tested
 from runner.core.canon import document
 from runner.core.degrade import hooks_disabled, insufficient
 from runner.core.hookenv import digest
 from runner.core.suitefile import read_suite
+from runner.model.attestation import DsseEnvelope, DsseSignature
 from runner.model.base import Value
 from runner.model.burn import BurnHead
 from runner.model.container import Difference, EngineInfo
@@ -35,6 +38,7 @@ from runner.model.verdict import (
     RunManifest,
     Split,
 )
+from runner.model.verification import CheckDone, FailedCheck, Verification
 from tests.unit import builders as b
 from tests.unit.builders import FAILED, PASSED, case, record, result, suite_document
 from tests.unit.report import builders as report
@@ -226,6 +230,30 @@ def run_manifest() -> RunManifest:
     )
 
 
+def envelope() -> DsseEnvelope:
+    """With a signature of no meaning."""
+    unsigned = wrap(tested(report.violated(), b.sha("2")), None)
+    return unsigned.model_copy(
+        update={"signatures": (DsseSignature(keyid=b.sha("5"), sig="c2ln"),)}
+    )
+
+
+def verification() -> Verification:
+    """A rejected directory."""
+    return Verification(
+        schema_version=1,
+        directory="runs/1",
+        run_id="run-1",
+        verdict="rejected",
+        authorship="refuted",
+        key_id=b.sha("5"),
+        signed_by=(b.sha("6"),),
+        checks=(CheckDone(check="signature", state="failed", looked_at=2, shows="who made it"),),
+        problems=(FailedCheck(check="signature", where="attestation.dsse.json", problem="other"),),
+        not_shown=("that the machine observed truthfully",),
+    )
+
+
 # --- one or more of each contract
 
 STATED: Any = suite_document(
@@ -270,6 +298,11 @@ VALUES: tuple[tuple[str, Value], ...] = (
     ("outcomes-rubric.v1", rubric()),
     ("council-verdict.v4", council_verdict()),
     ("run-manifest.v1", run_manifest()),
+    ("attestation.v1", measurement(report.violated(), sandbox_evidence(), {"a": b.sha("1")})),
+    ("test-result.v1", tested(report.partly_degraded(), b.sha("2"))),
+    ("dsse-envelope.v1", wrap(tested(report.violated(), b.sha("2")), None)),
+    ("dsse-envelope.v1", envelope()),
+    ("verification.v1", verification()),
 )
 """Contract and value."""
 

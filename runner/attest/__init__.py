@@ -1,0 +1,1 @@
+"""Statements about a comparison, their envelopes, keys and signatures."""
