@@ -110,10 +110,14 @@ class Collector:
         result = case_result(case, plan, self._observe(plan, ended, container), judged)
         if holdout:
             result = _withheld(result)
+        self.forget()
+        return result
+
+    def forget(self) -> None:
+        """Let go of the bytes of a case that will not end."""
         self._output.clear()
         self._files.clear()
         self._hook_output.clear()
-        return result
 
     def _captured(self, number: int, stream: str, facts: ExecutionFacts | None) -> Captured:
         if facts is None:

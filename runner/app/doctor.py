@@ -67,7 +67,7 @@ def _checks(surroundings: Surroundings) -> Iterator[Check]:
     yield Check(
         "seccomp", "ok" if seccomp else "missing", ", ".join(info.security) or "none reported"
     )
-    mode = choose_mode(base, filesystem_type(base), info, None, local=engine.endpoint.local)
+    mode = choose_mode(base, filesystem_type(base), info, local=engine.endpoint.local)
     yield Check("workspace", "ok", mode)
     reference = leg_reference(base_image(surroundings.environment))
     try:

@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runner.app.collect import BlobStore, Collector
+from runner.app.postmortem import post_mortem
 from runner.app.session import Readback, Session
 from runner.app.workspace import Workspace, make_workspace
-from runner.core import inside
-from runner.core.confine import UPPER, Placement, leg_container
+from runner.core import gvisor, inside
+from runner.core.confine import UPPER, Placement, is_gvisor, leg_container
 from runner.core.degrade import insufficient, runtime_unavailable, worst
 from runner.core.readback import bind_sources, differences, profile
 from runner.core.score import case_result
 from runner.core.wire import (
     Bye,
     CaseEnded,
+    CaseStarted,
     Chunk,
     Decoder,
     Event,
@@ -38,7 +40,6 @@ from runner.model.record import CaseResult
 from runner.model.suite import SuiteFile
 from runner.report.progress import Listener
 
-_GRACE_SECONDS = 5.0
 _MOST_DIAGNOSTICS = 4096
 
 
@@ -115,6 +116,11 @@ class LegRunner:
         self._outcome = LegOutcome(plan=plan, degraded=plan.degraded)
         self._cases = {case.index: case for case in plan.cases}
         self._deadline = 0.0
+        self._workspace: Workspace | None = None
+        self._begun: CasePlan | None = None
+        """The case that began in the present container and has not ended."""
+        self._ended: list[CasePlan] = []
+        """Cases that ended in the present container."""
 
     def run(self) -> LegOutcome:
         """Run the leg. What goes wrong becomes a degradation; only defects of ours are raised."""
@@ -123,7 +129,10 @@ class LegRunner:
         self._deadline = time.monotonic() + self._session.resources.timeout_seconds
         if self._runs():
             try:
-                self._run_containers()
+                try:
+                    self._run_containers()
+                finally:
+                    self._leave_workspace()
             except _Stopped as stop:
                 outcome.degraded = worst([outcome.degraded, stop.degradation])
             except EngineFailure as failure:
@@ -152,9 +161,9 @@ class LegRunner:
         while remaining:
             self._go_on()
             before = len(self._results)
-            bye = self._run_container(self._plan.model_copy(update={"cases": remaining}))
+            reason = self._run_container(self._plan.model_copy(update={"cases": remaining}))
             remaining = tuple(case for case in remaining if case.index not in self._results)
-            if bye.reason != "done" and len(self._results) == before:
+            if reason != "done" and len(self._results) == before:
                 raise _Stopped(insufficient("protocol_violation"))
 
     def _go_on(self) -> None:
@@ -162,30 +171,45 @@ class LegRunner:
         if self._session.cancelled.is_set():
             raise _Stopped(insufficient("interrupted"))
 
-    def _run_container(self, plan: LegPlan) -> Bye:
-        """Create, read back, compare, start, stream; gone when this returns."""
+    def _enter_workspace(self) -> Workspace:
+        """A fresh one for every container, or the one that all containers of the leg share."""
+        if self._workspace is None:
+            self._workspace = make_workspace(self._session)
+        return self._workspace
+
+    def _leave_workspace(self) -> None:
+        workspace, self._workspace = self._workspace, None
+        if workspace is not None:
+            self._session.release(None, workspace.volume)
+
+    def _run_container(self, plan: LegPlan) -> str:
+        """Create, read back, compare, start, stream; gone when this returns.
+
+        Returns:
+            Why it ended: the agent's reason, or `blamed` when a case ended it.
+        """
         session, ordinal = self._session, self._outcome.containers
         self._outcome.containers += 1
         timings = self._outcome.timings
         begun = time.monotonic()
         container_id: str | None = None
-        workspace: Workspace | None = None
-        kept = False
+        self._begun, self._ended = None, []
         try:
-            workspace = make_workspace(session)
+            workspace = self._enter_workspace()
             container_id, name = self._create(plan, workspace, ordinal)
             created = time.monotonic()
             timings.create += created - begun
-            bye = self._stream(plan, container_id, workspace)
+            reason = self._stream(plan, container_id, workspace)
             timings.run += time.monotonic() - created
             if session.keep_seconds:
                 session.keep(container_id, workspace.volume, name)
-                kept = True
-            return bye
+                container_id, self._workspace = None, None
+            return reason
         finally:
             begun = time.monotonic()
-            if not kept:
-                session.release(container_id, workspace.volume if workspace else None)
+            session.release(container_id, None)
+            if not session.shared:
+                self._leave_workspace()
             timings.teardown += time.monotonic() - begun
 
     def _create(self, plan: LegPlan, workspace: Workspace, ordinal: int) -> tuple[str, str]:
@@ -240,7 +264,7 @@ class LegRunner:
                 if reach is not None:
                     yield f"{source} {reach} {live}"
 
-    def _stream(self, plan: LegPlan, container_id: str, workspace: Workspace) -> Bye:
+    def _stream(self, plan: LegPlan, container_id: str, workspace: Workspace) -> str:
         session = self._session
         nonce = secrets.token_hex(16)
         uid, gid = session.case_user
@@ -272,22 +296,53 @@ class LegRunner:
                 if bye is not None:
                     break
             if bye is None:
-                decoder.finish()
+                return self._cut_short(decoder, container_id, bytes(diagnostics))
         except TimeoutError as error:
             raise _Stopped(insufficient("leg_timeout")) from error
         except ProtocolViolation as error:
-            raise _Stopped(self._post_mortem(container_id, error, bytes(diagnostics))) from error
+            end = post_mortem(session, container_id, error, bytes(diagnostics))
+            raise _Stopped(end) from error
         except OSError as error:
             log.warning("the stream broke", leg=plan.leg, error=str(error))
             raise _Stopped(runtime_unavailable("engine_lost")) from error
         finally:
             attachment.close()
-        if bye is None:
-            raise _Stopped(insufficient("agent_gave_up"))
-        return bye
+        return bye.reason
+
+    def _cut_short(self, decoder: Decoder, container_id: str, diagnostics: bytes) -> str:
+        """The stream ended, in order as far as it goes: one case bears that, or the leg does."""
+        try:
+            decoder.finish()
+        except ProtocolViolation as error:
+            session, blamed = self._session, None
+            end = post_mortem(session, container_id, error, diagnostics)
+            if is_gvisor(session.runtime) and not session.shared:
+                blamed = gvisor.to_blame(end, begun=self._begun, ended=self._ended)
+            if blamed is None:
+                raise _Stopped(end) from error
+            self._lose(blamed, end)
+            return "blamed"
+        raise _Stopped(insufficient("agent_gave_up"))
+
+    def _lose(self, case: CasePlan, why: Degradation) -> None:
+        """Record a case that began and was never told of again."""
+        self._collector.forget()
+        result = case_result(
+            self._suite.suite.cases[case.index],
+            case.model_copy(update={"degraded": worst([case.degraded, why])}),
+            None,
+            (),
+        )
+        container = self._outcome.containers - 1
+        self._results[case.index] = result.model_copy(update={"container": container})
+        self._listener.case_done(
+            self._suite.suite.id, self._plan.leg, result.case_id, result.status
+        )
 
     def _on_event(self, event: Event, plan: LegPlan) -> Bye | None:
         match event:
+            case CaseStarted(index):
+                self._begun = self._cases[index]
             case Chunk() | HookChunk() | FileChunk():
                 self._collector.add(event)
             case CaseEnded():
@@ -300,8 +355,6 @@ class LegRunner:
             case Fatal(reason, message):
                 log.warning("the agent gave up", leg=plan.leg, reason=reason, message=message)
                 raise _Stopped(insufficient(reason))
-            case _:
-                pass
         return None
 
     def _case_ended(self, event: CaseEnded) -> None:
@@ -309,16 +362,17 @@ class LegRunner:
             self._cases[event.index], event, self._outcome.containers - 1
         )
         self._results[event.index] = result
+        self._begun = None
+        self._ended.append(self._cases[event.index])
         self._listener.case_done(self._suite.suite.id, self._plan.leg, event.case_id, result.status)
 
     def _hello(self, report: InsideReport) -> None:
         session = self._session
-        runtime = session.runtime or session.engine.info().default_runtime
         found = inside.sandbox_problems(
             report,
             case_user=session.case_user,
             agent_sha256=session.stage.agent_sha256,
-            gvisor="runsc" in runtime,
+            gvisor=is_gvisor(session.runtime),
         )
         self._outcome.inside = self._outcome.inside or report
         if found:
@@ -340,21 +394,3 @@ class LegRunner:
         )
         if wrong is not None:
             raise _Stopped(wrong)
-
-    def _post_mortem(
-        self, container_id: str, error: ProtocolViolation, diagnostics: bytes
-    ) -> Degradation:
-        """Why a stream ended before its last frame; unknown stays a protocol violation."""
-        text = diagnostics.decode("utf-8", "replace").strip()
-        log.warning("the leg's stream is not believed", error=error.line(), agent=text[:500])
-        if self._session.cancelled.is_set():
-            return insufficient("interrupted")
-        try:
-            state = self._session.engine.wait(container_id, _GRACE_SECONDS)
-        except TimeoutError:
-            return insufficient("protocol_violation")
-        if state.oom_killed:
-            return insufficient("oom")
-        if state.error:
-            return runtime_unavailable("start_failed")
-        return insufficient("protocol_violation" if state.exit_code == 0 else "agent_died")

@@ -201,6 +201,7 @@ class Box:
             user=case_user(),
             mounts=tuple(self._mounts),
             labels={f"{LABEL}.home": str(self._home.path)},
+            runtime=self._engine.info().default_runtime or None,
         )
         # By name, too: an interruption can come between the creation and the return of the id.
         self._stack.callback(self._engine.remove, self._name)

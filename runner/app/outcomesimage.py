@@ -121,6 +121,7 @@ def _python_of(engine: DockerEngine, leg: str) -> str:
         name=f"{LABEL}-python-{hashlib.sha256(leg.encode()).hexdigest()[:8]}",
         image_id=image.id,
         entrypoint=("python3", "-I", "-S", "-c", program),
+        runtime=engine.info().default_runtime or None,
     )
     printed = run_once(engine, spec, image, api=engine.api, seconds=60)
     version = printed.stdout.decode("ascii", "replace").strip()

@@ -19,8 +19,8 @@ from runner.app.session import Session, Stage
 from runner.app.suites import load_suite
 from runner.app.undisturbed import undisturbed
 from runner.app.workspace import choose_mode
-from runner.core import hookenv
-from runner.core.confine import LABEL, WORKSPACE
+from runner.core import gvisor, hookenv
+from runner.core.confine import LABEL, WORKSPACE, is_gvisor
 from runner.core.plan import check_only, suppression
 from runner.core.score import suite_warnings
 from runner.engine.docker_engine import DockerEngine
@@ -170,6 +170,7 @@ def prepared(
                 warnings=(
                     *suite_warnings(suite.suite),
                     *notes,
+                    *_runtime_warnings(session),
                     *(around.warnings if around else ()),
                 ),
                 staging_ms=int((time.monotonic() - begun) * 1000),
@@ -178,6 +179,15 @@ def prepared(
         finally:
             with undisturbed():
                 clean_up.close()
+
+
+def runtime_of(request: RunRequest, bench: Bench) -> str | None:
+    """The OCI runtime of the legs: the one that was asked for, else the engine's default."""
+    return request.sandbox.runtime or bench.engine.info().default_runtime or None
+
+
+def _runtime_warnings(session: Session) -> tuple[str, ...]:
+    return gvisor.warnings(shared=session.shared) if is_gvisor(session.runtime) else ()
 
 
 def _remove(home: RunHome, kept: Sequence[str]) -> None:
@@ -203,7 +213,8 @@ def _session(
         api=bench.engine.api,
         token=home.token[:12],
         image=bench.image,
-        runtime=sandbox.runtime,
+        # By name: what is asked of the engine, and believed of a leg, depends on it.
+        runtime=runtime_of(request, bench),
         resources=sandbox.resources,
         case_user=case_user(),
         stage=stage,
@@ -211,7 +222,6 @@ def _session(
             stage.workspace,
             filesystem_type(stage.workspace),
             bench.engine.info(),
-            sandbox.runtime,
             local=bench.engine.endpoint.local,
         ),
         shared=request.workspace.shared,

@@ -64,7 +64,8 @@ class Session:
         token: Random name of this run on the engine and on disk.
         image: The leg image.
         image_env: Its `ENV`.
-        runtime: OCI runtime; None for the default.
+        runtime: OCI runtime of the legs, the engine's default by its name; None when the engine
+            names none.
         resources: Limits.
         case_user: Uid and gid of the case user.
         stage: What was staged.

@@ -42,17 +42,15 @@ def choose_mode(
     stage: Path,
     filesystem: str,
     info: EngineInfo,
-    runtime: str | None,  # noqa: ARG001  gVisor of 2022 and 2024 shows overlays as they are
     *,
     local: bool,
 ) -> WorkspaceMode:
-    """How workspaces are made in this run.
+    """How workspaces are made in this run, whatever the runtime: gVisor shows overlays, too.
 
     Args:
         stage: Folder of the staged view.
         filesystem: Type of the file system it lies on.
         info: The engine.
-        runtime: OCI runtime that was asked for.
         local: Whether the engine sees this machine's paths.
     """
     broken = _OPTION_BREAKERS & set(str(stage))

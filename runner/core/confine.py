@@ -190,6 +190,7 @@ def plain_container(
     user: tuple[int, int] = (65532, 65532),
     mounts: tuple[Mount, ...] = (),
     labels: Mapping[str, str] | None = None,
+    runtime: str | None = None,
 ) -> ContainerSpec:
     """A container that runs one program of ours: a leg's confinement, no capability, no root.
 
@@ -200,6 +201,7 @@ def plain_container(
         user: Uid and gid, not root.
         mounts: What it may see of the host.
         labels: Labels that say whose it is.
+        runtime: OCI runtime; None for the engine's default.
     """
     uid, gid = user
     scratch = f"rw,noexec,nosuid,nodev,size={64 << 20},nr_inodes=1024,uid={uid},gid={gid}"
@@ -224,7 +226,7 @@ def plain_container(
             Ulimit(name="fsize", value=1 << 30),
             Ulimit(name="nofile", value=1024),
         ),
-        runtime=None,
+        runtime=runtime,
         interactive=False,
     )
 

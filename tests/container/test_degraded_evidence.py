@@ -63,8 +63,6 @@ def test_each_case_that_decides_nothing_says_why_and_leaves_the_others_alone(
         "manual": (case("manual", "true", runtime="manual"), (UNAVAILABLE, "live_runtime")),
         "needs-hint": (case("needs-hint", NEEDS_HINT), (None, None)),
     }
-    if GVISOR:
-        del cases["greedy"]  # takes its leg along, as test_runtimes has it
     path = project.suite(*(item for item, _ in cases.values()))
     result = project.ao_eval("ab", path, "--memory", "128m")
 
@@ -73,6 +71,9 @@ def test_each_case_that_decides_nothing_says_why_and_leaves_the_others_alone(
     found = {
         row["case_id"]: (row["degraded_reason"], row["degraded_detail"]) for row in card["per_case"]
     }
+    if GVISOR and found["greedy"] == (INSUFFICIENT, "agent_died"):
+        # Its container has ended, perhaps by a process whose end is not put down to memory.
+        found["greedy"] = (INSUFFICIENT, "oom")
     assert found == {name: reason for name, (_, reason) in cases.items()}
     deltas = {row["case_id"]: row["score_delta"] for row in card["per_case"]}
     valid = {"flood-decided": 0.0, "needs-hint": 1.0}
@@ -127,7 +128,7 @@ def test_a_suite_of_another_tier_is_skipped_whole(project: Project) -> None:
     "blow, reason",
     [("kill", (INSUFFICIENT, "agent_died")), ("remove", (UNAVAILABLE, "engine_lost"))],
 )
-def test_a_container_that_dies_under_its_leg_takes_the_leg_with_it(
+def test_a_container_that_dies_under_its_leg_takes_the_leg_or_its_only_case_with_it(
     project: Project, blow: str, reason: tuple[str, str]
 ) -> None:
     path = project.suite(case("before", "true"), case("waits", WAITING), case("after", "true"))
@@ -139,6 +140,15 @@ def test_a_container_that_dies_under_its_leg_takes_the_leg_with_it(
     running = project.start("ab", path)
     strike(running.waiting(2))
     result = running.finish()
+    if GVISOR and blow == "kill":
+        # There a case can end its container, which it has to itself: nothing tells that from this.
+        assert result.code == 0, result.stderr
+        rows = {row["case_id"]: row for row in result.record()["case_results"]}
+        assert [rows[name]["status"] for name in ("before", "after")] == ["pass"] * 2
+        waits = rows["waits"]
+        assert (waits["degraded_reason"], waits["degraded_detail"]) == reason
+        assert result.record()["verdict"] == "inconclusive"
+        return
     assert result.code == 4, result.stderr
     assert_no_claim(result, ["before", "waits", "after"])
     assert degraded_rows(result.card) == {reason}

@@ -28,6 +28,7 @@ def test_the_evidence_names_the_engine_and_the_runtime_that_ran_the_leg(
     info = engine.info()
     assert sandbox["engine"]["version"] == info.version
     assert sandbox["engine"]["api_version"] == info.api_version
+    # Asked for by name even when it is the default one, so that the read-back compares it.
     runtimes = {item["profile"]["host"]["Runtime"] for item in sandbox["containers"]}
     assert runtimes == {RUNTIME or info.default_runtime}
     # The kernel that cases met, not the one that the engine says it has.
@@ -95,14 +96,55 @@ def test_a_workspace_is_writable_and_fresh_whether_overlaid_or_copied(
 def test_a_leg_that_runs_out_of_memory_says_so(project: Project) -> None:
     eat = "import os\nif os.fork() == 0: b = bytearray(900 << 20)\nos.wait()\n"
     project.write({"evals/eat.py": eat})
-    project.suite(case("eats", "python3 eat.py; exit 1"))
+    project.suite(
+        case("before", NEEDS_HINT), case("eats", "python3 eat.py; exit 1"), case("after", "true")
+    )
     result = project.ao_eval("ab", "evals/demo.json", "--memory", "256m")
+    assert result.code == 0, result.stderr
     rows = [result.case("eats", leg) for leg in ("context_off", "context_on")]
     # Under gVisor the limit is that of the whole container, and ends it. The kernel may choose a
     # process of it whose end the engine does not put down to memory.
     details = {"oom", "agent_died"} if GVISOR else {"oom"}
     assert {row["degraded_reason"] for row in rows} == {"insufficient_decision_evidence"}
     assert {row["degraded_detail"] for row in rows} <= details
+    assert {row["score"] for row in rows} == {None}
+    assert {row["container"] for row in rows} == {1 if GVISOR else 0}
+    # Nobody else is blamed.
+    for leg in ("context_off", "context_on"):
+        assert result.record(leg)["degraded_reason"] is None
+        assert result.case("after", leg)["status"] == "pass"
+    assert result.card["pairing"]["valid_pairs"] == 2
+    assert result.card["aggregate_delta"] == 0.5
+    stated = [line for line in result.card["warnings"] if "its whole container" in line]
+    assert len(stated) == (1 if GVISOR else 0)
+
+
+@pytest.mark.skipif(not GVISOR, reason="elsewhere a case does not end its container")
+def test_a_case_that_ends_a_container_which_it_shares_degrades_the_leg(project: Project) -> None:
+    eat = "b = bytearray(900 << 20)\n"
+    project.write({"evals/eat.py": eat})
+    project.suite(case("before", NEEDS_HINT), case("eats", "python3 eat.py"), case("after", "true"))
+    result = project.ao_eval("ab", "evals/demo.json", "--memory", "256m", "--share-workspace")
+    assert result.code == 4, result.stderr
+    for leg in ("context_off", "context_on"):
+        record = result.record(leg)
+        assert record["degraded_reason"] == "insufficient_decision_evidence"
+        assert record["degraded_detail"] in {"oom", "agent_died"}
+        assert {row["degraded_reason"] for row in record["case_results"]} == {
+            "insufficient_decision_evidence"
+        }
+    assert result.card["aggregate_delta"] is None
+    assert sum(line.startswith("gVisor: ") for line in result.card["warnings"]) == 2
+
+
+@pytest.mark.skipif(not GVISOR, reason="elsewhere a case cannot end PID 1")
+def test_a_case_cannot_end_or_stop_the_agent_and_its_leg_goes_on(project: Project) -> None:
+    signals = "for s in KILL STOP TERM INT HUP QUIT USR1; do kill -$s 1 && echo sent; done; true"
+    project.suite(case("attacks", signals), case("hint", NEEDS_HINT))
+    result = project.ao_eval("ab", "evals/demo.json")
+    assert result.code == 0, result.stderr
+    assert result.output("attacks") == ""
+    assert result.card["aggregate_delta"] == 0.5
 
 
 def test_the_number_of_files_in_scratch_is_bounded_but_for_gvisor(project: Project) -> None:

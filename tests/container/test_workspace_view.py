@@ -157,6 +157,33 @@ def test_a_shared_workspace_is_one_tree_for_a_leg_and_the_records_say_so(tree: P
     assert result.card["inputs"]["workspace_mode"].startswith("shared_")
 
 
+@pytest.mark.parametrize("staging", ["plain", "with:colon"])
+def test_a_shared_workspace_stays_the_same_tree_in_a_fresh_container(
+    tree: Project, staging: str
+) -> None:
+    """System V objects of a case must not meet the next one; what it wrote must."""
+    leave = "import ctypes; print(ctypes.CDLL(None).shmget(7, 4096, 0o1666) >= 0)"
+    look = "test -e made || exit 9; rm made; cat /proc/sysvipc/shm | wc -l"
+    path = tree.suite(
+        case("leaves", f'touch made; python3 -I -S -c "{leave}"'),
+        case("looks", look),
+        case("last", "test ! -e made"),
+    )
+    folder = tree.staging / staging
+    folder.mkdir()
+    result = tree.ao_eval("ab", path, "--share-workspace", AO_EVAL_STAGING_DIR=str(folder))
+    folder.rmdir()
+    assert result.code == 0, result.stderr
+    for leg in ("context_off", "context_on"):
+        assert result.output("leaves", leg) == "True\n"
+        found = [result.case(name, leg) for name in ("leaves", "looks", "last")]
+        assert [row["status"] for row in found] == ["pass"] * 3, result.output("looks", leg)
+        # gVisor does not show what is left; the scorecard says so.
+        assert [row["container"] for row in found] == ([0, 0, 0] if GVISOR else [0, 1, 1])
+        if not GVISOR:
+            assert result.output("looks", leg) == "1\n"  # the heading
+
+
 def test_clean_cases_share_a_container_and_scratch_is_empty_for_each(project: Project) -> None:
     leave = 'echo x > "$HOME/x"; echo x > "$TMPDIR/x"; echo x > /dev/shm/x'
     look = 'find "$HOME" "$TMPDIR" /dev/shm -mindepth 1'

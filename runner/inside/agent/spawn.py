@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # `signal` costs 8 ms of enums
 import errno
 import os
 
-from .procfs import open_first
+from .procfs import open_first, shields_init
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    Launch = Callable[[bytes, list[bytes], dict[bytes, bytes]], int]
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 S_IFMT, S_IFDIR = 0o170000, 0o040000
@@ -48,6 +52,7 @@ class Spawner:
         own = 0 if self._score_fd < 0 else int(os.pread(self._score_fd, 16, 0))
         self._own_score = b"%d" % own
         self._case_score = b"%d" % min(1000, own + 500)
+        self._shielded = shields_init()
 
     def spawn(self, command: dict[str, Any]) -> tuple[int, str | None, list[int]]:
         """Start a command.
@@ -61,16 +66,51 @@ class Spawner:
         try:
             with self.user:
                 actions = plumb(ours, theirs, stdin=command.get("stdin") is not None)
-                pid, failure = self._start(command, actions)
+                if self._shielded:
+                    return *self._start(command, spawning(actions)), ours
+            return *self._fork(command, actions), ours
         finally:
             self._inherit(self._own_score)
             for fd in theirs:
                 os.close(fd)
-        return pid, failure, ours
 
-    def _start(
+    def _fork(
         self, command: dict[str, Any], actions: list[tuple[Any, ...]]
     ) -> tuple[int, str | None]:
+        """Start a command by a child that takes the case user's ids; the agent keeps its own."""
+        reader, writer = os.pipe()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            os.close(writer)
+            os.close(reader)
+            return 0, start_error(error.errno, b"")
+        if pid == 0:
+            self._become(command, actions, writer)
+        os.close(writer)
+        said = os.read(reader, 64)  # its end is the exec, which closes the other side
+        os.close(reader)
+        if not said:
+            return pid, None
+        os.waitpid(pid, 0)
+        return 0, said.decode("ascii")
+
+    def _become(
+        self, command: dict[str, Any], actions: list[tuple[Any, ...]], writer: int
+    ) -> NoReturn:
+        """In the child: become the case, or say why not."""
+        try:
+            # No way back, unlike the agent's own changes.
+            os.setresgid(self.user.gid, self.user.gid, self.user.gid)
+            os.setresuid(self.user.uid, self.user.uid, self.user.uid)
+            os.setsid()
+            failure = self._start(command, executing(actions))[1]
+            os.write(writer, (failure or "not_startable").encode("ascii"))
+        finally:
+            os._exit(127)
+
+    def _start(self, command: dict[str, Any], launch: Launch) -> tuple[int, str | None]:
+        """Find the program and launch it, all with the case user's ids."""
         try:
             env = self.env
             if command.get("env"):
@@ -88,10 +128,7 @@ class Spawner:
         path = argv[0]
         try:
             path = locate(path, env)
-            pid = os.posix_spawn(
-                path, argv, env, file_actions=actions, setsid=True, setsigmask=(),
-                setsigdef=DEFAULT_SIGNALS,
-            )  # fmt: skip
+            pid = launch(path, argv, env)
         except ValueError:
             return 0, "bad_argument"
         except OSError as error:
@@ -106,6 +143,35 @@ class Spawner:
             except OSError:
                 os.close(self._score_fd)
                 self._score_fd = -1
+
+
+def spawning(actions: list[tuple[Any, ...]]) -> Launch:
+    """Launches a child of this process, which stays what it is."""
+
+    def launch(path: bytes, argv: list[bytes], env: dict[bytes, bytes]) -> int:
+        return os.posix_spawn(
+            path, argv, env, file_actions=actions, setsid=True, setsigmask=(),
+            setsigdef=DEFAULT_SIGNALS,
+        )  # fmt: skip
+
+    return launch
+
+
+def executing(actions: list[tuple[Any, ...]]) -> Launch:
+    """Launches in the place of this process, which is a child made for it."""
+
+    def launch(path: bytes, argv: list[bytes], env: dict[bytes, bytes]) -> int:
+        for action in actions:
+            if action[0] == os.POSIX_SPAWN_OPEN:
+                os.dup2(os.open(action[2], action[3]), action[1])
+            else:
+                os.dup2(action[1], action[2])
+        for number in DEFAULT_SIGNALS:
+            _signal.signal(number, _signal.SIG_DFL)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+        os.execve(path, argv, env)  # noqa: S606  no shell is wanted
+
+    return launch
 
 
 def plumb(ours: list[int], theirs: list[int], *, stdin: bool) -> list[tuple[Any, ...]]:

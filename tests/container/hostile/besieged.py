@@ -12,7 +12,7 @@ from runner.engine.docker_engine import DockerEngine
 from tests.container.hostile.measured import Measured, measured
 from tests.container.hostile.neighbours import neighbourhood, targets
 from tests.container.hostile.siege import MEMORY, exhaustion, place_attacks, siege
-from tests.container.projects import GVISOR, PATIENCE, Json, Project
+from tests.container.projects import PATIENCE, Json, Project
 
 LEGS = ("context_off", "context_on")
 SECONDS = 8 * PATIENCE
@@ -63,8 +63,7 @@ def run_siege(project: Project, engine: DockerEngine, image: str, folder: Path) 
     """Run both suites in one command; the cases that use everything up are a suite of their own."""
     place_attacks(project)
     project.suite(*(item for item, _ in siege()), name="siege")
-    if not GVISOR:
-        project.suite(*(item for item, _ in exhaustion()), name="exhaustion")
+    project.suite(*(item for item, _ in exhaustion()), name="exhaustion")
     before = _digest(project.repo / "evals")
     with neighbourhood(engine, image) as neighbours:
         for item in neighbours:

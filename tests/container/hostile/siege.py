@@ -138,7 +138,7 @@ def _nested() -> str:
 
 
 def exhaustion() -> list[tuple[Json, Expected]]:
-    """Cases that use up what a container has. gVisor's kernel is itself under these limits."""
+    """Cases that use up what a container has, and what the next ones find."""
     bomb = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n"
     eater = "import os\nif os.fork() == 0: b = bytearray(500 << 20)\nos.wait()\n"
     scratch = ("/tmp", "$HOME", "/dev/shm")

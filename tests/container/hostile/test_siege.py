@@ -44,6 +44,11 @@ OWN_KERNEL = {
     *(f"unshare {name}" for name in ("user", "net", "pid", "ipc", "uts", "mount", "cgroup")),
 }  # fmt: skip
 """What gVisor's kernel does for anybody; it is this leg's alone, and ends with it."""
+ENDED_GVISOR = {
+    ("error", ("insufficient_decision_evidence", "oom")),
+    ("inconclusive", ("insufficient_decision_evidence", "agent_died")),
+}
+"""How a case is reported that went beyond a limit of gVisor's process."""
 PEAK = 200 << 20
 """Most bytes that the orchestrator may need."""
 
@@ -58,12 +63,16 @@ def _reported(row: Json) -> tuple[str, tuple[str, str] | None]:
 def test_every_hostile_case_is_reported_as_what_it_was(
     besieged: Besieged, suite: str, leg: str
 ) -> None:
-    if suite == "exhaustion" and GVISOR:
-        pytest.skip("limits of the container are limits of gVisor's own kernel")
     wanted = dict(expected(siege() if suite == "siege" else exhaustion()))
     if leg == "context_off" and suite == "siege":
         wanted["noise-by-context"] = wanted["exit-137-unwanted"]  # it fails there
     found = {name: _reported(row) for name, row in besieged.rows(suite, leg).items()}
+    if suite == "exhaustion" and GVISOR:
+        # Each of these ends the container that it has to itself, and the kernel may choose a
+        # process of it whose end the engine does not put down to memory.
+        for name in ("fork-bomb", "eaten-in-a-child", "inodes", "everything"):
+            del wanted[name]
+            assert found.pop(name) in ENDED_GVISOR, name
     assert found == {name: tuple(item) for name, item in wanted.items()}
 
 
@@ -173,8 +182,7 @@ def test_exit_137_is_an_exit_code_and_not_a_lack_of_memory(besieged: Besieged) -
 
 def test_no_process_outlives_its_case(besieged: Besieged) -> None:
     counts = [besieged.output("siege", leg, "after-daemon") for leg in LEGS]
-    if not GVISOR:
-        counts += [besieged.output("exhaustion", leg, "after-bomb") for leg in LEGS]
+    counts += [besieged.output("exhaustion", leg, "after-bomb") for leg in LEGS]
     assert set(counts) == {b"2\n"}  # the agent and the shell that counts
 
 
@@ -187,15 +195,15 @@ def test_a_flood_is_counted_and_hashed_in_bounded_memory(besieged: Besieged) -> 
     assert besieged.run.peak < PEAK
 
 
-@pytest.mark.skipif(GVISOR, reason="limits of the container are limits of gVisor's own kernel")
 def test_scratch_is_bounded_in_bytes_and_in_entries_and_empty_afterwards(
     besieged: Besieged,
 ) -> None:
     for leg in LEGS:
         sizes = json.loads(besieged.output("exhaustion", leg, "bytes"))
         assert sizes == {"/tmp": [64 << 20], "/home/case": [64 << 20], "/dev/shm": [32 << 20]}
-        (count,) = json.loads(besieged.output("exhaustion", leg, "inodes"))["/tmp"]
-        assert 1000 < count <= 65_536
+        if not GVISOR:  # there files have no limit but memory: the case ends with its container
+            (count,) = json.loads(besieged.output("exhaustion", leg, "inodes"))["/tmp"]
+            assert 1000 < count <= 65_536
         assert besieged.output("exhaustion", leg, "after-filled") == b"0\n"
 
 
