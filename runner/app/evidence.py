@@ -10,12 +10,14 @@ from typing import Self
 
 from runner.app.legrunner import LegOutcome
 from runner.app.prepare import Prepared
-from runner.core import hookreceipts
+from runner.core import hookreceipts, units
 from runner.core.canon import canonical, document
 from runner.core.hookenv import NAMESPACES
+from runner.core.trials import OFF, ON
 from runner.errors import InternalError
 from runner.host.rundir import RunDirectory
 from runner.model.base import Value
+from runner.model.contextroots import ContextRoots, RootContent
 from runner.model.evidence import (
     CaseReceipts,
     ContainerEvidence,
@@ -25,6 +27,7 @@ from runner.model.evidence import (
     LegInside,
     SandboxEvidence,
 )
+from runner.model.reads import ContextReads
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._:-]")
 
@@ -92,9 +95,7 @@ class Evidence:
         return self._directory.finalize()
 
 
-def sandbox_evidence(
-    prepared: Prepared, outcomes: Sequence[LegOutcome], problems: Sequence[str]
-) -> SandboxEvidence:
+def sandbox_evidence(prepared: Prepared, outcomes: Sequence[LegOutcome]) -> SandboxEvidence:
     """What the engine and the agents reported."""
     session = prepared.session
     return SandboxEvidence(
@@ -113,7 +114,7 @@ def sandbox_evidence(
             LegInside(leg=outcome.plan.leg, start=outcome.inside, end=outcome.end)
             for outcome in outcomes
         ),
-        problems=tuple(problems),
+        problems=tuple(line for outcome in outcomes for line in outcome.problems),
     )
 
 
@@ -140,6 +141,8 @@ def _hooks_directory(
     directory = prepared.hooks_directory
     if directory is None:
         return None
+    # Only the first legs ran every case: the receipts of the others were compared as they ended.
+    first = [outcome for outcome in outcomes if _is_first(outcome)]
     # The plan's hooks are those that were run: none when they were suppressed.
     planned = [outcome.plan.hooks for outcome in outcomes if outcome.plan.hooks is not None]
     return HooksDirectoryEvidence(
@@ -154,10 +157,15 @@ def _hooks_directory(
                 complete=all(map(hookreceipts.complete, sides)),
                 equal=hookreceipts.equal(sides),
             )
-            for sides in zip(*(outcome.results for outcome in outcomes), strict=True)
+            for sides in zip(*(outcome.results for outcome in first), strict=True)
             if any(side.hooks for side in sides)
         ),
     )
+
+
+def _is_first(outcome: LegOutcome) -> bool:
+    role = outcome.plan.role
+    return role is None or role.purpose == "first"
 
 
 def _leg_hooks(prepared: Prepared, outcome: LegOutcome, passed: dict[str, str]) -> LegHooks:
@@ -196,3 +204,29 @@ def _hooks_of(fingerprint: dict[str, str]) -> dict[str, str]:
     return {
         name: value for name, value in sorted(fingerprint.items()) if name.startswith(NAMESPACES)
     }
+
+
+def context_roots(prepared: Prepared) -> ContextRoots:
+    """Both context roots, entry by entry."""
+    return ContextRoots(
+        schema_version=1,
+        roots=tuple(
+            RootContent(
+                leg=leg,
+                label=prepared.roots[leg].root.label,
+                sha256=prepared.roots[leg].root.sha256,
+                refusal=prepared.roots[leg].refusal,
+                entries=units.entries(prepared.roots[leg].records),
+                context=prepared.roots[leg].context,
+            )
+            for leg in (OFF, ON)
+        ),
+    )
+
+
+def context_reads(outcomes: Sequence[LegOutcome]) -> ContextReads:
+    """Read traces of all legs that have one."""
+    return ContextReads(
+        schema_version=1,
+        legs=tuple(outcome.reads for outcome in outcomes if outcome.reads is not None),
+    )

@@ -36,6 +36,7 @@ from runner.host.absence import reaches
 from runner.logs import log
 from runner.model.leg import CasePlan, Degradation, DegradedReason, LegPlan
 from runner.model.observation import InsideEnd, InsideReport
+from runner.model.reads import LegReads
 from runner.model.record import CaseResult
 from runner.model.suite import SuiteFile
 from runner.report.progress import Listener
@@ -72,6 +73,8 @@ class LegOutcome:
     end: InsideEnd | None = None
     containers: int = 0
     timings: Timings = field(default_factory=Timings)
+    reads: LegReads | None = None
+    """Read trace; None when it was not asked for."""
 
 
 class _Stopped(Exception):

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from runner.app import clock
 from runner.app.collect import BlobStore
-from runner.app.evidence import Evidence, hooks_evidence, sandbox_evidence
 from runner.app.hooks import compare_receipts
 from runner.app.legrunner import LegOutcome, LegRunner
 from runner.app.prepare import Prepared
@@ -30,36 +29,44 @@ class LegResult(NamedTuple):
     record: RunRecord
 
 
+class Job(NamedTuple):
+    """A leg that is to be run, and where its staged context root lies."""
+
+    plan: LegPlan
+    root: Path | None
+
+
 def plan(
-    request: RunRequest, prepared: Prepared, variants: Sequence[str], run_id: str
-) -> tuple[LegPlan, ...]:
-    """Plan the legs of the given variants."""
-    environment = base_environment(prepared.hooks.passed, request.sandbox.extra_env)
-    planned = []
-    for variant in variants:
-        item = prepared.roots.get(variant)
-        planned.append(
-            plan_leg(
-                prepared.suite.suite,
-                LegRequest(
-                    variant,
-                    item.root if item else None,
-                    item.degraded if item else None,
-                ),
-                axis=Axis.CONTEXT,
-                run_id=run_id if len(variants) == 1 else f"{run_id}-{variant.replace('_', '-')}",
-                suite_dir=prepared.session.stage.suite_dir,
-                environment=environment,
-                suppressed=prepared.suppressed,
-                only=request.only,
-                hooks=prepared.hooks_directory,
-            )
-        )
-    return tuple(planned)
+    request: RunRequest,
+    prepared: Prepared,
+    leg: LegRequest,
+    run_id: str,
+    only: Sequence[str] = (),
+) -> LegPlan:
+    """Plan one leg.
+
+    Args:
+        request: The command.
+        prepared: The run.
+        leg: Variant, root, and why.
+        run_id: Run id of the leg.
+        only: Case ids; empty for those of the command.
+    """
+    return plan_leg(
+        prepared.suite.suite,
+        leg,
+        axis=Axis.CONTEXT,
+        run_id=run_id,
+        suite_dir=prepared.session.stage.suite_dir,
+        environment=base_environment(prepared.hooks.passed, request.sandbox.extra_env),
+        suppressed=prepared.suppressed,
+        only=only or request.only,
+        hooks=prepared.hooks_directory,
+    )
 
 
 def run(
-    prepared: Prepared, plans: Sequence[LegPlan], blobs: BlobStore, listener: Listener
+    prepared: Prepared, jobs: Sequence[Job], blobs: BlobStore, listener: Listener
 ) -> tuple[LegResult, ...]:
     """Run legs concurrently.
 
@@ -69,8 +76,7 @@ def run(
     prepared.watch.start_control(prepared.decoy_places)
     started = clock.now()
     runners = [
-        LegRunner(session, prepared.suite, item, blobs, listener, root=_staged(prepared, item))
-        for item in plans
+        LegRunner(session, prepared.suite, job.plan, blobs, listener, root=job.root) for job in jobs
     ]
     with ThreadPoolExecutor(max_workers=len(runners), thread_name_prefix="leg") as pool:
         try:
@@ -86,11 +92,6 @@ def run(
     return tuple(
         LegResult(outcome, _record(prepared, outcome, started, completed)) for outcome in outcomes
     )
-
-
-def _staged(prepared: Prepared, item: LegPlan) -> Path | None:
-    root = prepared.roots.get(item.variant)
-    return root.staged if root else None
 
 
 def _import_writers() -> None:
@@ -167,17 +168,3 @@ def live_state(prepared: Prepared, t0: str) -> LiveStateEvidence:
         legs=frozenset(session.created),
         t0=t0,
     )
-
-
-def write_evidence(
-    evidence: Evidence,
-    prepared: Prepared,
-    outcomes: Sequence[LegOutcome],
-    live: LiveStateEvidence,
-    problems: Sequence[str],
-) -> None:
-    """Write the evidence that every kind of run has."""
-    evidence.write("live-state.v1", "evidence/live-state.json", live)
-    sandbox = sandbox_evidence(prepared, outcomes, problems)
-    evidence.write("sandbox.v1", "evidence/sandbox.json", sandbox)
-    evidence.write("hooks.v1", "evidence/hooks.json", hooks_evidence(prepared, outcomes))

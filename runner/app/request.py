@@ -116,7 +116,10 @@ class RunRequest:
     out: Path | None = None
     delta_out: Path | None = None
     null_check: bool = False
-    controls: Literal["none"] = "none"
+    controls: Literal["none", "standard"] = "standard"
+    attribute: Literal["trace", "ablate"] = "trace"
+    ablation_legs: int = 40
+    """Most legs of an ablation; units are varied together where they are too many."""
     only: tuple[str, ...] = ()
     keep_seconds: int = 0
     """Above zero: leave the container of the only case for inspection this long."""

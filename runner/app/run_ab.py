@@ -8,42 +8,37 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from runner import __version__
 from runner.app import clock, legs
-from runner.app.evidence import Evidence, hooks_evidence
-from runner.app.legrunner import LegOutcome
+from runner.app.evidence import (
+    Evidence,
+    context_reads,
+    context_roots,
+    hooks_evidence,
+    sandbox_evidence,
+)
 from runner.app.legs import LegResult
 from runner.app.prepare import Bench, Prepared, open_bench, prepared
 from runner.app.request import RunRequest
 from runner.app.roots import default_root, helpful_in_off
+from runner.app.rounds import Rounds
 from runner.app.suites import find_suites, load_suite
 from runner.core import liveproof
+from runner.core.assemble import EXCERPT_BYTES, Observed, as_reported, assemble, printable
 from runner.core.canon import digest
-from runner.core.degrade import degrade_record
+from runner.core.confine import is_gvisor
+from runner.core.controls import Rules
 from runner.core.exitcode import Wanted, highest, of_scorecard
-from runner.core.pair import Excerpt, leg_summary, paired_cases, pairing
-from runner.core.readback import profile_digest
-from runner.core.stats import resolution
+from runner.core.pair import Excerpt
+from runner.core.trials import OFF, ON
 from runner.errors import InputError
 from runner.host.atomic import write_atomic
-from runner.model.controls import Attribution, Controls, TraceSummary
-from runner.model.evidence import HooksEvidence
-from runner.model.leg import Variant
-from runner.model.liveproof import LiveStateEvidence
-from runner.model.record import RunRecord
-from runner.model.scorecard import (
-    ContextScorecard,
-    HooksProof,
-    Inputs,
-    Integrity,
-    SandboxProof,
-)
+from runner.model.liveproof import LiveStateEvidence, LiveStateProof
+from runner.model.scorecard import ContextScorecard, Inputs
 from runner.report.progress import Listener
 
-OFF, ON = Variant.CONTEXT_OFF.value, Variant.CONTEXT_ON.value
-_EXCERPT_BYTES = 400
 _LONGEST_RUN_ID = 160
 """Leaves room for the time before it and the leg behind it."""
 
@@ -122,29 +117,6 @@ def _check_outputs(request: RunRequest, suites: Sequence[Path]) -> None:
         raise InputError("--run-id takes one suite")
 
 
-@dataclass(frozen=True)
-class _Finished:
-    """Both legs are done; what the scorecard is made of."""
-
-    request: RunRequest
-    ready: Prepared
-    run_id: str
-    off: LegResult
-    on: LegResult
-    live: LiveStateEvidence
-    evidence: Evidence
-
-    @property
-    def results(self) -> tuple[LegResult, LegResult]:
-        """Off first, as everywhere."""
-        return self.off, self.on
-
-    @property
-    def outcomes(self) -> tuple[LegOutcome, LegOutcome]:
-        """What came of the legs."""
-        return self.off.outcome, self.on.outcome
-
-
 def _compare(request: RunRequest, bench: Bench, suite_path: Path, listener: Listener) -> Compared:
     on_root = request.on_root or default_root(suite_path, ON)
     off_root = request.off_root or default_root(suite_path, OFF)
@@ -156,13 +128,20 @@ def _compare(request: RunRequest, bench: Bench, suite_path: Path, listener: List
         name = f"{clock.compact(time.time())}-{run_id}"
         with Evidence(request.out_dir, name) as evidence:
             t0 = clock.now()
-            plans = legs.plan(request, ready, (OFF, ON), run_id)
-            off, on = legs.run(ready, plans, evidence, listener)
+            rules = _rules(request, ready)
+            rounds = Rounds(
+                request=request,
+                prepared=ready,
+                rules=rules,
+                run_id=run_id,
+                blobs=evidence,
+                listener=listener,
+            )
+            results = rounds.run()
             live = legs.live_state(ready, t0)
-            finished = _Finished(request, ready, run_id, off, on, live, evidence)
-            records = _records(finished)
-            scorecard = _scorecard(finished, records)
-            written = _write(finished, scorecard, records)
+            observed = _observed(rounds, results, live.proof)
+            scorecard = assemble(observed, _excerpts(evidence, observed))
+            written = _write(evidence, observed, scorecard, live)
             directory = evidence.finish()
     _copies(request, written)
     return Compared(scorecard, written.scorecard, directory, liveproof.notices(live))
@@ -200,60 +179,45 @@ def _check_roots(request: RunRequest, ready: Prepared) -> None:
         )
 
 
-def _records(finished: _Finished) -> tuple[RunRecord, RunRecord]:
-    """The records, degraded when live state changed."""
-    off, on = finished.off.record, finished.on.record
-    changed = liveproof.degradation(finished.live.proof)
-    if changed is not None:
-        return degrade_record(off, changed), degrade_record(on, changed)
-    return off, on
-
-
-def _scorecard(finished: _Finished, records: tuple[RunRecord, RunRecord]) -> ContextScorecard:
-    request, ready, suite = finished.request, finished.ready, finished.ready.suite
-    off, on = records
-    rows = paired_cases(off, on, excerpt=_excerpts(finished, records))
-    block, delta = pairing(off, on, suite.suite.scoring)
-    return ContextScorecard(
-        schema_version=1,
-        suite_id=suite.suite.id,
-        suite_path=suite.path,
-        generated_at=clock.stamp(request.surroundings.epoch),
-        context_off=leg_summary(off, "context_off", ready.roots[OFF].root.entries),
-        context_on=leg_summary(on, "context_on", ready.roots[ON].root.entries),
-        aggregate_delta=delta,
-        per_case=rows,
-        run_id=finished.run_id,
-        pairing=block,
-        resolution=resolution([row.score_delta for row in rows if row.score_delta is not None]),
-        controls=Controls(
-            mode=request.controls,
-            null_check=request.null_check,
-            legs=2,
-            replicates=1,
-            extra_replicates=0,
-            cases=(),
-            trace=TraceSummary(state="unavailable", detail="not_traced", granularity=None),
-            sentinels=(),
-        ),
-        attribution=Attribution(mode="none", units_total=0, units=(), ablation_legs=0, cases=()),
-        inputs=_inputs(ready),
-        integrity=_integrity(finished),
-        warnings=(
-            *liveproof.warnings(finished.live.proof),
-            *ready.warnings,
-            *_root_warnings(request, ready),
-        ),
+def _rules(request: RunRequest, ready: Prepared) -> Rules:
+    session = ready.session
+    runtime = session.runtime or session.engine.info().default_runtime
+    return Rules(
+        mode=request.controls,
+        attribute=request.attribute,
+        isolated=is_gvisor(runtime),
+        ablation_legs=request.ablation_legs,
     )
 
 
-def _root_warnings(request: RunRequest, ready: Prepared) -> tuple[str, ...]:
-    return () if request.null_check else helpful_in_off(ready.roots[OFF], ready.roots[ON])
+def _observed(rounds: Rounds, results: Sequence[LegResult], live: LiveStateProof) -> Observed:
+    request, ready = rounds.request, rounds.prepared
+    outcomes = [result.outcome for result in results]
+    notes = () if request.null_check else helpful_in_off(ready.roots[OFF], ready.roots[ON])
+    return Observed(
+        suite=ready.suite,
+        records=as_reported([result.record for result in results], live),
+        live=live,
+        sandbox=sandbox_evidence(ready, outcomes),
+        hooks=hooks_evidence(ready, outcomes),
+        reads=context_reads(outcomes),
+        roots=context_roots(ready),
+        inputs=_inputs(ready),
+        rules=rounds.rules,
+        null_check=request.null_check,
+        run_id=rounds.run_id,
+        generated_at=clock.stamp(request.surroundings.epoch),
+        notes=(*ready.warnings, *notes),
+    )
 
 
-def _excerpts(finished: _Finished, records: Sequence[RunRecord]) -> Excerpt:
-    holdout = finished.ready.suite.suite.is_holdout
-    cases = {(record.leg, case.case_id): case for record in records for case in record.case_results}
+def _excerpts(evidence: Evidence, observed: Observed) -> Excerpt:
+    holdout = observed.suite.suite.is_holdout
+    cases = {
+        (record.leg, case.case_id): case
+        for record in observed.records[:2]
+        for case in record.case_results
+    }
 
     def excerpt(leg: str, case_id: str, stream: str) -> str | None:
         case = cases[leg, case_id]
@@ -262,8 +226,7 @@ def _excerpts(finished: _Finished, records: Sequence[RunRecord]) -> Excerpt:
             return None
         if record.path is None:
             return ""
-        data = finished.evidence.head(record.path, _EXCERPT_BYTES).decode("utf-8", "replace")
-        return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in data)
+        return printable(evidence.head(record.path, EXCERPT_BYTES))
 
     return excerpt
 
@@ -287,61 +250,6 @@ def _inputs(ready: Prepared) -> Inputs:
     )
 
 
-def _integrity(finished: _Finished) -> Integrity:
-    ready, outcomes, proof = finished.ready, finished.outcomes, finished.live.proof
-    session = ready.session
-    hooks = hooks_evidence(ready, outcomes)
-    refused = [item.refusal for item in ready.roots.values() if item.refusal]
-    sandbox = [line for outcome in outcomes for line in outcome.problems]
-    problems = (*liveproof.problems(proof), *refused, *sandbox)
-    seen = [outcome.inside for outcome in outcomes if outcome.inside]
-    verdict: Literal["clean", "violated", "unknown"] = "clean"
-    if problems:
-        verdict = "violated"
-    elif any(outcome.containers and outcome.inside is None for outcome in outcomes):
-        # A container that never reported from inside leaves its sandbox unshown.
-        verdict = "unknown"
-    return Integrity(
-        verdict=verdict,
-        live_state=proof,
-        sandbox=SandboxProof(
-            containers=len(session.readbacks),
-            differences=sum(len(item.differences) for item in session.readbacks),
-            network="none",
-            interfaces=tuple(sorted({name for item in seen for name in item.interfaces})),
-            capabilities=tuple(sorted({item.case_capabilities for item in seen})),
-            no_new_privs=bool(seen) and all(item.no_new_privs for item in seen),
-            profile_sha256=profile_digest(item.profile for item in session.readbacks),
-        ),
-        hooks=HooksProof(
-            names=tuple(sorted(hooks.host)),
-            dropped=hooks.dropped,
-            equal_in_both_legs=_equal_hooks(hooks),
-            preserved=all(leg.preserved for leg in hooks.legs),
-            directory_sha256=hooks.directory.sha256 if hooks.directory else None,
-            hooks=hooks.directory.hooks if hooks.directory else (),
-            receipts_equal=_equal_receipts(hooks),
-        ),
-        problems=problems,
-    )
-
-
-def _equal_hooks(hooks: HooksEvidence) -> bool:
-    """Equal but for the variables that make the legs what they are."""
-    legs_seen = [
-        {k: v for k, v in (leg.inside_at_start or {}).items() if k != "AO_CONTEXT_VARIANT"}
-        for leg in hooks.legs
-    ]
-    return all(item == legs_seen[0] for item in legs_seen)
-
-
-def _equal_receipts(hooks: HooksEvidence) -> bool | None:
-    """Whether hooks completed and ended the same way around every case that can be compared."""
-    cases = hooks.directory.cases if hooks.directory else ()
-    compared = [case for case in cases if case.equal is not None]
-    return all(case.equal and case.complete for case in compared) if compared else None
-
-
 class _Written(NamedTuple):
     """Canonical bytes of what was written: the scorecard, and the record of each variant."""
 
@@ -350,29 +258,29 @@ class _Written(NamedTuple):
 
 
 def _write(
-    finished: _Finished, scorecard: ContextScorecard, records: Sequence[RunRecord]
+    evidence: Evidence,
+    observed: Observed,
+    scorecard: ContextScorecard,
+    live: LiveStateEvidence,
 ) -> _Written:
     from runner.report.html import render_html
     from runner.report.junit import render_junit
     from runner.report.markdown import render_summary
 
-    evidence = finished.evidence
-    legs.write_evidence(
-        evidence,
-        finished.ready,
-        finished.outcomes,
-        finished.live,
-        scorecard.integrity.problems,
-    )
+    evidence.write("live-state.v1", "evidence/live-state.json", live)
+    evidence.write("sandbox.v1", "evidence/sandbox.json", observed.sandbox)
+    evidence.write("hooks.v1", "evidence/hooks.json", observed.hooks)
+    evidence.write("context-reads.v1", "evidence/context-reads.json", observed.reads)
+    evidence.write("context-roots.v1", "evidence/context-roots.json", observed.roots)
     written = {
-        record.variant: evidence.write("eval-run.v1", f"legs/{record.leg}/record.json", record)
-        for record in records
+        record.leg: evidence.write("eval-run.v1", f"legs/{record.leg}/record.json", record)
+        for record in observed.records
     }
     card = evidence.write("context-scorecard.v1", "scorecard.json", scorecard)
     evidence.write_text("report.html", render_html(scorecard))
     evidence.write_text("junit.xml", render_junit(scorecard))
     evidence.write_text("summary.md", render_summary(scorecard))
-    return _Written(card, written)
+    return _Written(card, {leg: written[leg] for leg in (OFF, ON)})
 
 
 def _copies(request: RunRequest, written: _Written) -> None:

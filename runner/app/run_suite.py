@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.app import clock, legs
-from runner.app.evidence import Evidence
+from runner.app.evidence import Evidence, hooks_evidence, sandbox_evidence
+from runner.app.legs import Job
 from runner.app.prepare import Prepared, open_bench, prepared
 from runner.app.request import RunRequest
 from runner.app.roots import default_root
@@ -17,7 +18,7 @@ from runner.core.canon import canonical, document
 from runner.core.confine import HOME
 from runner.core.degrade import degrade_record
 from runner.core.exitcode import Wanted, of_record
-from runner.core.plan import supported_variants
+from runner.core.plan import LegRequest, supported_variants
 from runner.errors import InputError
 from runner.host.atomic import write_atomic
 from runner.model.leg import Axis, Variant
@@ -71,8 +72,12 @@ def run_suite(request: RunRequest, listener: Listener) -> SingleRun:
         name = f"{clock.compact(time.time())}-{run_id}"
         with Evidence(request.out_dir, name) as evidence:
             t0 = clock.now()
-            (plan,) = legs.plan(request, ready, (variant,), run_id)
-            (leg,) = legs.run(ready, (plan,), evidence, listener)
+            item = ready.roots.get(variant)
+            wanted_leg = LegRequest(
+                variant, item.root if item else None, item.degraded if item else None
+            )
+            job = Job(legs.plan(request, ready, wanted_leg, run_id), item.staged if item else None)
+            (leg,) = legs.run(ready, (job,), evidence, listener)
             live = legs.live_state(ready, t0)
             record = leg.record
             changed = liveproof.degradation(live.proof)
@@ -80,7 +85,11 @@ def run_suite(request: RunRequest, listener: Listener) -> SingleRun:
                 record = degrade_record(record, changed)
             refused = [item.refusal for item in ready.roots.values() if item.refusal]
             problems = (*liveproof.problems(live.proof), *refused, *leg.outcome.problems)
-            legs.write_evidence(evidence, ready, (leg.outcome,), live, problems)
+            evidence.write("live-state.v1", "evidence/live-state.json", live)
+            sandbox = sandbox_evidence(ready, (leg.outcome,))
+            evidence.write("sandbox.v1", "evidence/sandbox.json", sandbox)
+            hooks = hooks_evidence(ready, (leg.outcome,))
+            evidence.write("hooks.v1", "evidence/hooks.json", hooks)
             evidence.write("eval-run.v1", f"legs/{record.leg}/record.json", record)
             directory = evidence.finish()
         kept = _how_to_enter(ready)

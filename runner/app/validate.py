@@ -31,6 +31,8 @@ _TELLTALE = {
     "live-state.v1": {"proof", "t0", "t1"},
     "sandbox.v1": {"engine", "containers", "inside"},
     "hooks.v1": {"host", "dropped", "legs"},
+    "context-roots.v1": {"roots"},
+    "context-reads.v1": {"legs"},
     "context-file.v1": {"schema_version", "label"},
     "outcomes-rubric.v1": {"source_task_id", "criteria"},
     "council-verdict.v4": {"verdict", "satisfaction_score"},

@@ -34,7 +34,24 @@ from runner.errors import InputError
 @options.option(
     "--aa", is_flag=True, help="Null check: the same root in both legs; delta must be 0."
 )
-@options.option("--controls", type=click.Choice(["none"]), default="none")
+@options.option(
+    "--controls",
+    type=click.Choice(["standard", "none"]),
+    default="standard",
+    help="standard: replicates, swapped labels and what was read decide what counts.",
+)
+@options.option(
+    "--attribute",
+    type=click.Choice(["trace", "ablate"]),
+    default="trace",
+    help="ablate: vary the entries in which the roots differ, one by one.",
+)
+@options.option(
+    "--max-ablation-legs",
+    type=click.IntRange(min=4),
+    default=40,
+    help="Most legs of an ablation; entries are varied together where they are more.",
+)
 @options.option("--require-delta", type=float, metavar="D", help="Exit 1 if the delta is below D.")
 @options.option("--require-valid", is_flag=True, help="Exit 4 if any pair is degraded.")
 @options.shared
@@ -57,6 +74,8 @@ def command(suites: tuple[Path, ...], **given: Any) -> int:
         delta_out=given["delta_out"],
         null_check=given["aa"],
         controls=given["controls"],
+        attribute=given["attribute"],
+        ablation_legs=given["max_ablation_legs"],
     )
     if given["out"] is not None and given["out"] == given["delta_out"]:
         raise InputError("--out and --delta-out name the same file")

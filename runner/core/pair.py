@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from runner.core.degrade import insufficient, worst
@@ -29,30 +29,43 @@ Excerpt = Callable[[str, str, str], str | None]
 
 
 class Sides(NamedTuple):
-    """The two results of one case."""
+    """The two results of one case, and what controls found against the pair."""
 
     off: CaseResult
     on: CaseResult
+    finding: Degradation | None = None
+
+    @property
+    def both(self) -> tuple[CaseResult, CaseResult]:
+        """Off first."""
+        return self.off, self.on
 
     @property
     def degradation(self) -> Degradation | None:
         """Why the pair is not valid, if it is not."""
         found = worst(
             Degradation(reason=side.degraded_reason, detail=side.degraded_detail or "unspecified")
-            for side in self
+            for side in self.both
             if side.degraded_reason is not None
         )
-        if found is None and not all(_finished(side) for side in self):
+        if found is None and not all(_finished(side) for side in self.both):
             return insufficient("unfinished")
-        return found
+        return found or self.finding
 
 
 def _finished(side: CaseResult) -> bool:
     return side.status in {Status.PASS, Status.FAIL} and side.score is not None
 
 
-def sides(off: RunRecord, on: RunRecord) -> tuple[Sides, ...]:
+def sides(
+    off: RunRecord, on: RunRecord, findings: Mapping[str, Degradation] | None = None
+) -> tuple[Sides, ...]:
     """Pair the cases of two records by id, in the order of the suite.
+
+    Args:
+        off: Record of `context_off`.
+        on: Record of `context_on`.
+        findings: What controls found, by case id.
 
     Raises:
         ValueError: The records do not hold the same cases; they are not of one run.
@@ -60,19 +73,32 @@ def sides(off: RunRecord, on: RunRecord) -> tuple[Sides, ...]:
     on_by_id = {case.case_id: case for case in on.case_results}
     if set(on_by_id) != {case.case_id for case in off.case_results}:
         raise ValueError("the two records do not hold the same cases")
-    return tuple(Sides(case, on_by_id[case.case_id]) for case in off.case_results)
+    against = findings or {}
+    return tuple(
+        Sides(case, on_by_id[case.case_id], against.get(case.case_id)) for case in off.case_results
+    )
 
 
-def paired_cases(off: RunRecord, on: RunRecord, *, excerpt: Excerpt) -> tuple[PairedCase, ...]:
+def paired_cases(
+    off: RunRecord,
+    on: RunRecord,
+    *,
+    excerpt: Excerpt,
+    findings: Mapping[str, Degradation] | None = None,
+    artifacts: Mapping[str, tuple[str, ...]] | None = None,
+) -> tuple[PairedCase, ...]:
     """A row for every case, degraded or not.
 
     Args:
         off: Record of `context_off`.
         on: Record of `context_on`.
         excerpt: Reads the head of a stored output.
+        findings: What controls found against pairs, by case id.
+        artifacts: What decided changed cases, by case id, in the contract's words.
     """
     rows = []
-    for pair in sides(off, on):
+    named = artifacts or {}
+    for pair in sides(off, on, findings):
         degradation = pair.degradation
         valid = degradation is None
         score_delta = status_delta = None
@@ -94,7 +120,11 @@ def paired_cases(off: RunRecord, on: RunRecord, *, excerpt: Excerpt) -> tuple[Pa
                 tool_delta=_usage_delta(pair, "tool_calls") if valid else None,
                 degraded_reason=degradation.reason if degradation else None,
                 degraded_detail=degradation.detail if degradation else None,
-                artifact_attribution=("decision_output",) if valid and changed else ("none",),
+                artifact_attribution=(
+                    named.get(pair.off.case_id, ("decision_output",))
+                    if valid and changed
+                    else ("none",)
+                ),
             )
         )
     return tuple(rows)
@@ -190,7 +220,7 @@ def _ignored(pair: Sides, changed: Sequence[EvaluatorFact]) -> tuple[IgnoredCont
     if changed:
         return ()
     found = [IgnoredContext(kind="same_outcome", detail="every required expectation held steady")]
-    streams = [(side.stdout, side.stderr) for side in pair]
+    streams = [(side.stdout, side.stderr) for side in pair.both]
     if all(out is not None and err is not None for out, err in streams):
         same = [
             name
@@ -212,13 +242,18 @@ def _usage_delta(pair: Sides, name: str) -> int | None:
     return pair.on.usage[name] - pair.off.usage[name]
 
 
-def pairing(off: RunRecord, on: RunRecord, scoring: Scoring) -> tuple[Pairing, float | None]:
+def pairing(
+    off: RunRecord,
+    on: RunRecord,
+    scoring: Scoring,
+    findings: Mapping[str, Degradation] | None = None,
+) -> tuple[Pairing, float | None]:
     """Aggregates over valid pairs, their difference, and bounds for one-sided losses.
 
     Returns:
         The pairing block and `aggregate_delta` (None when no pair is valid).
     """
-    pairs = sides(off, on)
+    pairs = sides(off, on, findings)
     valid = [pair for pair in pairs if pair.degradation is None]
     off_score = _over(valid, scoring, [pair.off.score for pair in valid])
     on_score = _over(valid, scoring, [pair.on.score for pair in valid])
@@ -246,7 +281,7 @@ def pairing(off: RunRecord, on: RunRecord, scoring: Scoring) -> tuple[Pairing, f
 
 
 def _one_sided(pair: Sides) -> bool:
-    clean = [side for side in pair if side.degraded_reason is None and _finished(side)]
+    clean = [side for side in pair.both if side.degraded_reason is None and _finished(side)]
     return len(clean) == 1
 
 

@@ -20,6 +20,7 @@ from runner.model.leg import (
     Degradation,
     DegradedReason,
     LegPlan,
+    LegRole,
     Probe,
     Variant,
 )
@@ -40,11 +41,17 @@ class LegRequest(NamedTuple):
         variant: Variant of the axis, or an unsupported name as the user gave it.
         root: Staged context root; None for a run without one.
         root_degraded: Why the root could not be staged.
+        leg: Name of the leg; None: that of its variant.
+        role: Why it is run, in a comparison.
+        isolated: Every case gets a container of its own.
     """
 
     variant: str
     root: ContextRoot | None
     root_degraded: Degradation | None = None
+    leg: str | None = None
+    role: LegRole | None = None
+    isolated: bool = False
 
 
 def plan_leg(
@@ -74,7 +81,7 @@ def plan_leg(
     """
     variant = None if request.variant == Variant.NONE else request.variant
     return LegPlan(
-        leg=_leg_name(request.variant),
+        leg=request.leg or _leg_name(request.variant),
         axis=axis,
         variant=request.variant,
         run_id=run_id,
@@ -87,6 +94,8 @@ def plan_leg(
         ),
         hooks=_hooks(hooks, suppressed),
         degraded=_leg_degradation(request, axis, suppressed),
+        role=request.role,
+        isolated=request.isolated,
     )
 
 

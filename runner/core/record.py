@@ -79,6 +79,7 @@ def run_record(
         leg=plan.leg,
         axis=plan.axis,
         variant=plan.variant,
+        role=plan.role,
         context_root_label=plan.root.label if plan.root else None,
         context_root_sha256=plan.root.sha256 if plan.root else None,
         suite=SuiteRef(

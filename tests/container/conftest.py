@@ -50,9 +50,10 @@ class Bundled(NamedTuple):
 
 @pytest.fixture(scope="session")
 def bundled(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory) -> Bundled:
-    """A run of all bundled suites, in a repository of their own."""
+    """A run of all bundled suites under all controls, in a repository of their own."""
     project = make_project(tmp_path_factory.mktemp("bundled"))
     shutil.copytree(TOP / "fixtures", project.repo / "fixtures")
     project.git("add", "-A")
     project.git("commit", "-q", "-m", "suites")
-    return Bundled(project, project.ao_eval("ab", "fixtures/suites", "--json"))
+    options = ("--controls", "standard", "--json")
+    return Bundled(project, project.ao_eval("ab", "fixtures/suites", *options))

@@ -244,6 +244,8 @@ class Project:
             "PYTHONPATH": str(TOP),
             "AO_EVAL_STAGING_DIR": str(self.staging),
             "AO_EVAL_IMAGE": self.image,
+            # Two legs, unless a test is about controls: they would run each of them ten times.
+            "AO_EVAL_CONTROLS": "none",
             **docker,
             **more,
         }

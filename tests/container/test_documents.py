@@ -34,6 +34,8 @@ def test_every_document_of_the_evidence_validates_and_is_canonical(bundled: Bund
         "live-state.v1",
         "sandbox.v1",
         "hooks.v1",
+        "context-roots.v1",
+        "context-reads.v1",
     }
     for file in files:
         data = file.read_bytes()
@@ -53,6 +55,8 @@ def test_the_evidence_directory_has_what_the_readme_says(bundled: Bundled) -> No
             "evidence/live-state.json",
             "evidence/sandbox.json",
             "evidence/hooks.json",
+            "evidence/context-roots.json",
+            "evidence/context-reads.json",
         }
         assert [name for name in names if name.startswith("legs/context_on/cases/")]
 

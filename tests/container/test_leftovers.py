@@ -327,6 +327,7 @@ surroundings = Surroundings(
 request = RunRequest(
     suites=(Path(sys.argv[1]),), surroundings=surroundings, out_dir=Path("runs"),
     sandbox=Sandbox(image=environment["AO_EVAL_IMAGE"], runtime=environment.get("AO_EVAL_RUNTIME")),
+    controls="none",
 )
 def resident():
     fields = dict(line.split(":", 1) for line in open("/proc/self/status"))
