@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,10 +39,14 @@ class Evidence:
     Args:
         out_dir: Where evidence directories go.
         name: Name of this one.
+
+    Attributes:
+        digests: Path below the directory -> SHA-256, of everything that was written so far.
     """
 
     def __init__(self, out_dir: Path, name: str) -> None:
         self._directory = RunDirectory(out_dir, _UNSAFE.sub("-", name))
+        self.digests: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         self._directory.__enter__()
@@ -57,7 +62,9 @@ class Evidence:
 
     def put(self, leg: str, case_id: str, name: str, data: bytes) -> str:
         """Store an output; its path below the directory."""
-        return self._directory.write_blob(("legs", leg, "cases", case_id, name), data)
+        path = self._directory.write_blob(("legs", leg, "cases", case_id, name), data)
+        self.digests[path] = hashlib.sha256(data).hexdigest()
+        return path
 
     def head(self, relative: str, size: int) -> bytes:
         """Leading bytes of a stored output."""
@@ -71,7 +78,7 @@ class Evidence:
             InternalError: It does not match; nothing is written.
         """
         data = self.check(contract, value)
-        self._directory.write_json(relative, data)
+        self._write(relative, data)
         return data
 
     @staticmethod
@@ -86,9 +93,12 @@ class Evidence:
         return canonical(plain)
 
     def write_text(self, relative: str, data: str | bytes) -> None:
-        """Write a rendering of the scorecard."""
-        raw = data.encode() if isinstance(data, str) else data
-        self._directory.write_json(relative, raw)
+        """Write a rendering of the scorecard, or another file that is no document of ours."""
+        self._write(relative, data.encode() if isinstance(data, str) else data)
+
+    def _write(self, relative: str, data: bytes) -> None:
+        self._directory.write_json(relative, data)
+        self.digests[relative] = hashlib.sha256(data).hexdigest()
 
     def finish(self) -> Path:
         """Give the directory its name."""

@@ -247,11 +247,22 @@ class _Stager:
         self._suite = Path(os.path.realpath(suite_path))
         self._named = suite_path
 
+    def _check_key_apart(self, folder: Path) -> None:
+        """No case may see what could sign another result."""
+        key = self._request.sign_key
+        if key is not None and Path(os.path.realpath(key)).is_relative_to(os.path.realpath(folder)):
+            raise InputError(
+                "lies in a folder that cases see",
+                where=f"--sign-key {key}",
+                remedy=f"keep it out of {folder}",
+            )
+
     def _place(self) -> Path:
         return self._home / secrets.token_hex(8)
 
     def root(self, variant: str, path: Path) -> RootOfLeg:
         """Stage the context root of a variant."""
+        self._check_key_apart(path)
         return stage_root(
             path,
             self._place(),
@@ -265,6 +276,7 @@ class _Stager:
         """Stage the hooks directory, if there is one."""
         if self._request.hooks_dir is None:
             return None
+        self._check_key_apart(self._request.hooks_dir)
         context_roots = [Path(item.root.path) for item in roots.values()]
         return stage_hooks(
             self._request.hooks_dir,
@@ -287,12 +299,13 @@ class _Stager:
             )
         destination = self._place()
         context_roots = [Path(item.root.path) for item in roots.values()]
+        secret = [self._request.sign_key] if self._request.sign_key else []
         staged = stage_workspace(
             top,
             destination,
             suite_file=self._named,
             context_roots=[*context_roots, *self._default_roots()],
-            exclude_roots=[*self._watch.excluded, self._request.out_dir, self._home],
+            exclude_roots=[*self._watch.excluded, self._request.out_dir, self._home, *secret],
             owner=case_user(),
             include=options.include,
             with_git=options.with_git,

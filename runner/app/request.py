@@ -120,6 +120,8 @@ class RunRequest:
     attribute: Literal["trace", "ablate"] = "trace"
     ablation_legs: int = 40
     """Most legs of an ablation; units are varied together where they are too many."""
+    sign_key: Path | None = None
+    """Private key of whoever attests; None: the attestation is unsigned."""
     only: tuple[str, ...] = ()
     keep_seconds: int = 0
     """Above zero: leave the container of the only case for inspection this long."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from runner import __version__
 from runner.app import clock, legs
+from runner.app.attest import attest, signing_key
 from runner.app.evidence import (
     Evidence,
     context_reads,
@@ -25,8 +26,9 @@ from runner.app.request import RunRequest
 from runner.app.roots import default_root, helpful_in_off
 from runner.app.rounds import Rounds
 from runner.app.suites import find_suites, load_suite
+from runner.attest.keys import SigningKey
 from runner.core import liveproof
-from runner.core.assemble import EXCERPT_BYTES, Observed, as_reported, assemble, printable
+from runner.core.assemble import EXCERPT_BYTES, Observed, as_reported, assemble, excerpts
 from runner.core.canon import digest
 from runner.core.confine import is_gvisor
 from runner.core.controls import Rules
@@ -85,8 +87,9 @@ def run_ab(request: RunRequest, listener: Listener) -> Comparison:
     _check_outputs(request, suites)
     for suite in suites:
         load_suite(suite)  # a bad suite is refused before any leg of another one runs
+    key = signing_key(request.sign_key)
     bench = open_bench(request)
-    results = tuple(_compare(request, bench, suite, listener) for suite in suites)
+    results = tuple(_compare(request, bench, suite, listener, key=key) for suite in suites)
     wanted = Wanted(
         delta=request.gates.require_delta,
         valid=request.gates.require_valid,
@@ -117,7 +120,14 @@ def _check_outputs(request: RunRequest, suites: Sequence[Path]) -> None:
         raise InputError("--run-id takes one suite")
 
 
-def _compare(request: RunRequest, bench: Bench, suite_path: Path, listener: Listener) -> Compared:
+def _compare(
+    request: RunRequest,
+    bench: Bench,
+    suite_path: Path,
+    listener: Listener,
+    *,
+    key: SigningKey | None,
+) -> Compared:
     on_root = request.on_root or default_root(suite_path, ON)
     off_root = request.off_root or default_root(suite_path, OFF)
     if request.null_check:
@@ -141,7 +151,7 @@ def _compare(request: RunRequest, bench: Bench, suite_path: Path, listener: List
             live = legs.live_state(ready, t0)
             observed = _observed(rounds, results, live.proof)
             scorecard = assemble(observed, _excerpts(evidence, observed))
-            written = _write(evidence, observed, scorecard, live)
+            written = _write(evidence, observed, scorecard, live, key)
             directory = evidence.finish()
     _copies(request, written)
     return Compared(scorecard, written.scorecard, directory, liveproof.notices(live))
@@ -212,23 +222,11 @@ def _observed(rounds: Rounds, results: Sequence[LegResult], live: LiveStateProof
 
 
 def _excerpts(evidence: Evidence, observed: Observed) -> Excerpt:
-    holdout = observed.suite.suite.is_holdout
-    cases = {
-        (record.leg, case.case_id): case
-        for record in observed.records[:2]
-        for case in record.case_results
-    }
-
-    def excerpt(leg: str, case_id: str, stream: str) -> str | None:
-        case = cases[leg, case_id]
-        record = case.stdout if stream == "stdout" else case.stderr
-        if holdout or record is None:
-            return None
-        if record.path is None:
-            return ""
-        return printable(evidence.head(record.path, EXCERPT_BYTES))
-
-    return excerpt
+    return excerpts(
+        observed.records,
+        lambda path: evidence.head(path, EXCERPT_BYTES),
+        holdout=observed.suite.suite.is_holdout,
+    )
 
 
 def _inputs(ready: Prepared) -> Inputs:
@@ -262,6 +260,7 @@ def _write(
     observed: Observed,
     scorecard: ContextScorecard,
     live: LiveStateEvidence,
+    key: SigningKey | None,
 ) -> _Written:
     from runner.report.html import render_html
     from runner.report.junit import render_junit
@@ -280,6 +279,9 @@ def _write(
     evidence.write_text("report.html", render_html(scorecard))
     evidence.write_text("junit.xml", render_junit(scorecard))
     evidence.write_text("summary.md", render_summary(scorecard))
+    if not observed.suite.suite.is_holdout:
+        evidence.write_text("suite.json", observed.suite.source)
+    attest(evidence, scorecard, observed.sandbox, key)
     return _Written(card, {leg: written[leg] for leg in (OFF, ON)})
 
 

@@ -52,6 +52,12 @@ from runner.errors import InputError
     default=40,
     help="Most legs of an ablation; entries are varied together where they are more.",
 )
+@options.option(
+    "--sign-key",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Sign the attestation: Ed25519, PEM, PKCS #8.",
+)
 @options.option("--require-delta", type=float, metavar="D", help="Exit 1 if the delta is below D.")
 @options.option("--require-valid", is_flag=True, help="Exit 4 if any pair is degraded.")
 @options.shared
@@ -75,6 +81,7 @@ def command(suites: tuple[Path, ...], **given: Any) -> int:
         null_check=given["aa"],
         controls=given["controls"],
         attribute=given["attribute"],
+        sign_key=given["sign_key"],
         ablation_legs=given["max_ablation_legs"],
     )
     if given["out"] is not None and given["out"] == given["delta_out"]:

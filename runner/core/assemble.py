@@ -6,7 +6,7 @@ verifies the run's evidence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from runner.core import liveproof
@@ -155,6 +155,7 @@ def assemble(observed: Observed, excerpt: Excerpt) -> ContextScorecard:
                 record.role is not None and record.role.purpose == "ablation"
                 for record in observed.records
             ),
+            ablation_limit=observed.rules.ablation_legs,
             cases=tuple(row for row in causes.values() if row is not None),
         ),
         inputs=observed.inputs,
@@ -242,6 +243,30 @@ def _equal_receipts(hooks: HooksEvidence) -> bool | None:
     cases = hooks.directory.cases if hooks.directory else ()
     compared = [case for case in cases if case.equal is not None]
     return all(case.equal and case.complete for case in compared) if compared else None
+
+
+def excerpts(
+    records: Sequence[RunRecord], head: Callable[[str], bytes], *, holdout: bool
+) -> Excerpt:
+    """Reader of the excerpts that a scorecard shows.
+
+    Args:
+        records: Of every leg; only outputs of the first two are shown.
+        head: The first `EXCERPT_BYTES` of a stored output, or more.
+        holdout: Nothing is shown.
+    """
+    cases = {
+        (record.leg, case.case_id): case for record in records[:2] for case in record.case_results
+    }
+
+    def excerpt(leg: str, case_id: str, stream: str) -> str | None:
+        case = cases[leg, case_id]
+        record = case.stdout if stream == "stdout" else case.stderr
+        if holdout or record is None:
+            return None
+        return "" if record.path is None else printable(head(record.path)[:EXCERPT_BYTES])
+
+    return excerpt
 
 
 def printable(head: bytes) -> str:

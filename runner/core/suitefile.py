@@ -57,7 +57,11 @@ def read_suite(data: bytes, path: str) -> SuiteFile:
         _refuse(path, problems)
     key = hashlib.sha256(_KEY_CONTEXT + data).digest() if suite.is_holdout else None
     return SuiteFile(
-        path=path, sha256=hashlib.sha256(data).hexdigest(), suite=suite, holdout_key=key
+        path=path,
+        sha256=hashlib.sha256(data).hexdigest(),
+        suite=suite,
+        source=data,
+        holdout_key=key,
     )
 
 

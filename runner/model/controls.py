@@ -106,4 +106,6 @@ class Attribution(Value):
     units: Items[Unit]
     """The first 1,000 by path."""
     ablation_legs: Count
+    ablation_limit: Count
+    """Most legs of an ablation; units were varied together where they are too many."""
     cases: Items[CaseAttribution]

@@ -333,5 +333,7 @@ class SuiteFile(Value):
     """As given on the command line."""
     sha256: str
     suite: Suite
+    source: bytes = b""
+    """The bytes themselves; evidence holds them, so that others can judge again."""
     holdout_key: bytes | None = None
     """Secret derived from the suite's bytes; keys digests of outputs of a private holdout."""

@@ -561,4 +561,6 @@ def no_controls(*, null_check: bool = False) -> Controls:
 
 def no_attribution() -> Attribution:
     """The block of a comparison that attributes nothing."""
-    return Attribution(mode="none", units_total=0, units=(), ablation_legs=0, cases=())
+    return Attribution(
+        mode="none", units_total=0, units=(), ablation_legs=0, ablation_limit=40, cases=()
+    )
