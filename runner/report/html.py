@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from runner.model.scorecard import CommandOutput, ContextScorecard, LegCase, PairedCase
-from runner.report import text, wording
+from runner.report import causes, text, wording
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _PLOT_LEFT, _PLOT_SPAN = 6.0, 108.0
@@ -46,6 +46,9 @@ def render_html(scorecard: ContextScorecard) -> str:
             shown=wording.shown(scorecard),
             not_shown=wording.not_shown(scorecard),
             clean=wording.is_clean(scorecard),
+            causes={row.case_id: causes.cause_text(row) for row in scorecard.attribution.cases},
+            controls_line=causes.controls_line(scorecard),
+            trace_line=causes.trace_line(scorecard),
         )
     )
 

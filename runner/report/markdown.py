@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from runner.model.scorecard import ContextScorecard, LegCase, LegSummary, PairedCase
-from runner.report import wording
+from runner.report import causes, wording
 from runner.report.text import number, plural, signed, visible
 
 _SPECIAL = re.compile(r"[\\`*{}\[\]()#+!|~@:$=^\"']|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
@@ -51,6 +51,7 @@ def _lines(card: ContextScorecard) -> list[str]:
     counts = ", ".join(f"{name} x {count}" for name, count in wording.degraded_counts(card))
     lines += [
         f"- degraded: {_safe(counts or 'none')}",
+        f"- controls: {_safe(causes.controls_line(card))}",
         f"- resolution: {_safe(wording.resolution_line(card))}",
         f"- proof: {_safe(wording.proof_line(card))}",
         *[f"- warning: {_safe(visible(line, limit=500))}" for line in card.warnings],

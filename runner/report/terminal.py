@@ -16,7 +16,7 @@ from rich.text import Text
 
 from runner.model.record import CaseResult, RunRecord, Status, Verdict
 from runner.model.scorecard import ContextScorecard, LegCase, LegSummary, PairedCase
-from runner.report import wording
+from runner.report import causes, wording
 from runner.report.text import NOTHING, number, plural, signed, visible
 
 _WIDEST = 110
@@ -226,6 +226,7 @@ def _totals(card: ContextScorecard) -> Table:
     rows.append(
         ("degraded", Text(", ".join(counts) or "none", style="yellow" if counts else "default"))
     )
+    rows.append(("controls", Text(causes.controls_line(card))))
     rows.append(("resolution", Text(wording.resolution_line(card))))
     rows += [
         ("warning", Text(visible(line, limit=300), style="yellow")) for line in card.warnings[:10]

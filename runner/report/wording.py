@@ -22,6 +22,7 @@ from runner.model.scorecard import (
     LegSummary,
     PairedCase,
 )
+from runner.report.causes import named_artifacts
 from runner.report.text import NOTHING, number, plural, short, signed, visible
 
 Tone = Literal["helped", "harmed", "same", "nothing", "unclean"]
@@ -258,7 +259,9 @@ def case_note(pair: PairedCase) -> str:
     facts = changed_facts(pair)
     if facts:
         more = f"; and {len(facts) - 1} more" if len(facts) > 1 else ""
-        return f"{fact_text(facts[0])}{more}"
+        named = named_artifacts(pair)
+        cause = f"; from {named}" if named else ""
+        return f"{fact_text(facts[0])}{more}{cause}"
     if pair.ignored_context_evidence:
         # That the outputs are equal says more than that the outcome is.
         ignored = max(pair.ignored_context_evidence, key=lambda item: item.kind == "same_output")
@@ -330,6 +333,12 @@ def shown(card: ContextScorecard) -> list[str]:
             "what the engine reported of every container before its start was what had been "
             "asked for"
         )
+    if card.controls.extra_replicates:
+        times = card.controls.replicates + card.controls.extra_replicates
+        lines.append(
+            f"every difference that is counted held in {times} legs of each root, some of them "
+            "copies under other names, and with the roots under each other's label"
+        )
     if card.integrity.hooks.preserved and card.integrity.hooks.equal_in_both_legs:
         lines.append("the hook environment was the same in both legs, from start to end")
     return lines
@@ -347,6 +356,11 @@ def not_shown(card: ContextScorecard) -> list[str]:
         lines.append(
             "that the outcome is stable, does not follow the name of the variant, and rests on "
             "artifacts that were read: no control was run"
+        )
+    elif card.controls.trace.state != "complete":
+        lines.append(
+            f"which artifacts each case opened: its read trace is {card.controls.trace.state} "
+            f"({card.controls.trace.detail})"
         )
     if card.resolution.least_net_improvement is None:
         lines.append(

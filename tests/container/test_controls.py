@@ -199,6 +199,7 @@ def test_two_hundred_coins_win_and_lose_nothing_in_twenty_runs(project: Project)
     path = project.suite(*(case(f"coin-{number}", COIN) for number in range(200)))
     for _ in range(20):
         result = project.ao_eval("ab", path, *STANDARD)
+        assert result.code == 0, result.stderr[-2000:]
         card = result.document
         assert card["resolution"]["improved"] == card["resolution"]["regressed"] == 0
         details = [item["degraded_detail"] for item in card["per_case"]]

@@ -21,7 +21,10 @@ def test_the_summary_begins_with_what_was_shown() -> None:
         "<strong>on these cases context helped: +0.4667 over 2 valid pairs (0.5333 -&gt; 1.0)"
         in shown
     )
-    assert "<td>expectations[1] stdout_contains: failed -&gt; passed</td>" in shown
+    assert (
+        "<td>expectations[1] stdout_contains: failed -&gt; passed; from learnings/retries.md</td>"
+        in shown
+    )
 
 
 def test_what_is_not_clean_stands_before_the_tables() -> None:

@@ -27,7 +27,7 @@ def test_a_row_shows_both_sides_the_delta_and_what_decided_it() -> None:
     text = render_scorecard(b.helped(), width=100, color=False)
     assert re.search(
         r"timeouts +fail 0\.5 +pass 1\.0 +\+0\.5\n"
-        r"  expectations\[1\] stdout_contains: failed -> passed\n",
+        r"  expectations\[1\] stdout_contains: failed -> passed; from\n +learnings/retries.md\n",
         text,
     )
 

@@ -1,0 +1,84 @@
+"""Words for controls and causes say what is known and how."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from runner.model.controls import CaseAttribution, CaseControl, TraceSummary
+from runner.report import causes, wording
+from runner.report.html import render_html
+from tests.unit.report.builders import helped, improved
+
+Pattern = Literal["single", "joint", "either", "mixed", "unresolved"]
+
+
+def row(
+    pattern: Pattern | None, necessary: tuple[str, ...] = (), *sufficient: str
+) -> CaseAttribution:
+    return CaseAttribution(
+        case_id="timeouts",
+        method="trace" if pattern is None else "ablation",
+        opened_off=(),
+        opened_on=("a.md", "b.md", "c.md", "d.md"),
+        necessary=necessary,
+        sufficient=sufficient,
+        pattern=pattern,
+    )
+
+
+@pytest.mark.parametrize(
+    "found, words",
+    [
+        (row(None), "opened a.md, b.md, c.md and 1 more"),
+        (row("single", ("a.md",), "a.md"), "follows a.md, which is necessary and sufficient"),
+        (row("joint", ("a.md", "b.md")), "needs a.md, b.md together"),
+        (row("either", (), "a.md", "b.md"), "any one of a.md, b.md suffices"),
+        (row("mixed", ("a.md",), "b.md"), "necessary a.md; sufficient b.md"),
+        (row("unresolved"), "the context as a whole"),
+    ],
+)
+def test_a_cause_is_told_with_how_it_is_known(found: CaseAttribution, words: str) -> None:
+    text = causes.cause_text(found)
+    assert text.startswith(words) or words in text
+    assert ("by varying" in text) == (found.method == "ablation")
+
+
+def test_controls_are_told_with_what_they_found() -> None:
+    card = helped()
+    assert causes.controls_line(card) == "none: two legs, each once"
+    control = CaseControl(
+        case_id="x", runs_off=2, runs_on=2, label_swapped=True, finding="follows_variant_label"
+    )
+    controls = card.controls.model_copy(
+        update={
+            "mode": "standard", "legs": 22, "replicates": 2, "extra_replicates": 8,
+            "cases": (control, control.model_copy(update={"finding": None})),
+            "trace": TraceSummary(state="incomplete", detail="queue_overflow", granularity="case"),
+        }
+    )  # fmt: skip
+    more = card.model_copy(update={"controls": controls})
+    line = causes.controls_line(more)
+    assert "22 legs" in line
+    assert "10 times and under the other label" in line
+    assert "follows_variant_label x 1" in line
+    assert "queue_overflow" in causes.trace_line(more)
+    assert any("queue_overflow" in item for item in wording.not_shown(more))
+    assert any("10 legs of each root" in item for item in wording.shown(more))
+    assert not any("no control was run" in item for item in wording.not_shown(more))
+
+
+def test_a_page_names_the_cause_of_a_case() -> None:
+    card = helped()
+    attribution = card.attribution.model_copy(
+        update={"mode": "ablate", "cases": (row("single", ("a.md",), "a.md"),)}
+    )
+    page = render_html(card.model_copy(update={"attribution": attribution}))
+    assert "which is necessary and sufficient" in page
+
+
+def test_words_that_are_no_artifact_are_not_called_one() -> None:
+    pair = improved().model_copy(update={"artifact_attribution": ("decision_output",)})
+    assert causes.named_artifacts(pair) is None
+    assert causes.named_artifacts(improved()) == "learnings/retries.md"
