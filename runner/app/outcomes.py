@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from runner.app.outcomesbox import Box, Copy, require_contract
+from runner.app.outcomesbox import Box, Copy, require_contract, warned
 from runner.app.outcomesmanifest import run_folder
 from runner.app.request import Surroundings
 from runner.core.canon import canonical, document
@@ -125,6 +125,8 @@ def ingest_outcomes(request: IngestRequest) -> Shown:
             box.lend_manifest()
         now_ms = time.time_ns() // 1_000_000
         reply = box.run({**asked, "now_ms": now_ms})
+        # Outside of the manifest's folder, which an error of its own must still clean up.
+        stack.enter_context(warned(reply["warnings"]))
         verdict = _verdict(reply)
         burn = _burn(request, score, reply)
         folder = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from contextlib import ExitStack
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -45,6 +46,19 @@ class Refused(AoEvalError):
         super().__init__(line)
         self.exit_code = code  # type: ignore[misc]
         self.warnings = warnings
+
+
+@contextmanager
+def warned(warnings: Sequence[str]) -> Generator[None]:
+    """Let no refusal of the block keep from the user what the container has warned of.
+
+    Args:
+        warnings: One line each.
+    """
+    try:
+        yield
+    except AoEvalError as error:
+        raise Refused(error.line(), error.exit_code, tuple(warnings)) from error
 
 
 class Copy(NamedTuple):

@@ -15,7 +15,7 @@ from runner.errors import InputError, PrerequisiteError
 
 if TYPE_CHECKING:
     from runner.app.outcomes import Shown
-    from runner.ledger.jsonfile import Account
+    from runner.ledger.account import Account
     from runner.model.burn import BurnHead
 
 _FILE: Any = click.Path(path_type=Path)

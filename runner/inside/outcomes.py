@@ -85,8 +85,8 @@ def _compile(request: dict[str, Any], warnings: list[str]) -> dict[str, Any]:
         strict=request["strict"],
         judge_spec=None if judge is None else _named(judge),
         randomness=random.Random(request["seed"]),  # noqa: S311  shapes, not secrets
+        warnings=warnings,
     )
-    warnings += compiled.warnings
     return {"exit": 0, "payload": compiled.payload.decode(), "warnings": warnings}
 
 
@@ -103,8 +103,7 @@ def _ingest(request: dict[str, Any], warnings: list[str]) -> dict[str, Any]:
         baseline_name, baseline_data = _named(request["baseline"])
         baseline = read_score(baseline_data, baseline_name)
     stated = Stated(**request["stated"])
-    resolved = resolve(stated, score, rubric=rubric, strict=request["strict"])
-    warnings += resolved.warnings
+    resolved = resolve(stated, score, rubric=rubric, strict=request["strict"], warnings=warnings)
     comparison = compare(resolved, baseline, rubric)
     bead, now_ms = request["bead"], request["now_ms"]
     manifest = None

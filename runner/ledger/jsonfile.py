@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from runner.errors import HoldoutRefusal, InputError
+from runner.ledger.account import Account, account_of, quota_warnings
 from runner.ledger.chain import (
     Ledger,
     new_ledger,
@@ -51,32 +52,6 @@ PATIENCE_SECONDS: Final = 600.0
 
 _INIT: Final = "`ao-eval outcomes ledger init FILE --budget N`"
 _LOOKS: Final = 50
-
-
-class Spent(NamedTuple):
-    """Burns of one suite and ground-truth version, as first written."""
-
-    suite_ref: str
-    gt_version: str
-    burns: int
-
-
-class Account(NamedTuple):
-    """What a ledger holds.
-
-    Attributes:
-        budget: Burns for each suite and ground-truth version.
-        head: Over all burns in the file.
-        spent: One entry for each suite and ground-truth version, in order of first use.
-        interrupted: The last burn did not complete; it counts, and the next burn repairs the head.
-        warnings: One line each.
-    """
-
-    budget: int
-    head: BurnHead
-    spent: tuple[Spent, ...]
-    interrupted: bool
-    warnings: tuple[str, ...]
 
 
 class Burned(NamedTuple):
@@ -134,7 +109,7 @@ def init(
             head_like = read(head_place) or before
             replace(head_place, write_head(ledger.head), head_like, step=step, label="head")
             replace(place, write_ledger(ledger), before, step=step, label="ledger")
-    return _account(ledger, interrupted=False)
+    return account_of(ledger, interrupted=False)
 
 
 def burn(
@@ -213,7 +188,7 @@ class Exclusive:
             repeated=found is not None,
             spent=ledger.spent(asked.suite_ref, asked.gt_version),
             budget=ledger.budget,
-            warnings=_warnings(ledger),
+            warnings=quota_warnings(ledger),
         )
 
 
@@ -262,7 +237,7 @@ def verify(path: Path, *, seen: Sequence[BurnHead] = ()) -> Account:
                     where=place.where,
                     remedy="bring back a copy of the ledger and its head that has it",
                 )
-        return _account(ledger, interrupted=behind)
+        return account_of(ledger, interrupted=behind)
 
 
 class _Head(NamedTuple):
@@ -397,23 +372,3 @@ def _adopted(place: Place, before: Held | None, budget: int | None) -> Ledger:
     return new_ledger(
         secrets.token_hex(16), plain.budget if budget is None else budget, plain.records
     )
-
-
-def _account(ledger: Ledger, *, interrupted: bool) -> Account:
-    pairs: dict[tuple[str, str], tuple[str, str]] = {}
-    for record in ledger.records:
-        key = (record.suite_ref.casefold(), record.gt_version.casefold())
-        pairs.setdefault(key, (record.suite_ref, record.gt_version))
-    return Account(
-        budget=ledger.budget,
-        head=ledger.head,
-        spent=tuple(Spent(*pair, ledger.spent(*pair)) for pair in pairs.values()),
-        interrupted=interrupted,
-        warnings=_warnings(ledger),
-    )
-
-
-def _warnings(ledger: Ledger) -> tuple[str, ...]:
-    if ledger.budget > 0:
-        return ()
-    return (f"budget {ledger.budget} is no ceiling: the holdout quota is NOT enforced",)

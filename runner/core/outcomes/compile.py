@@ -43,6 +43,7 @@ def compile_rubric(
     strict: bool,
     judge_spec: tuple[str, bytes] | None,
     randomness: Randomness,
+    warnings: list[str] | None = None,
 ) -> Compiled:
     """Compile an input to the rubric payload.
 
@@ -52,6 +53,8 @@ def compile_rubric(
         strict: Whether what cannot be enforced refuses instead of warning.
         judge_spec: Name and bytes of the judge specification that the input's hash must be of.
         randomness: Source of the replacement values of the non-interference check.
+        warnings: The caller's list, to which each warning is added as it comes up, so that they
+            outlive a refusal.
 
     Returns:
         The payload and the warnings.
@@ -63,21 +66,28 @@ def compile_rubric(
         InputError: The judge specification cannot be read.
     """
     payload = rubric_bytes(project(compile_input))
-    warnings = [
-        *_check_judge(compile_input, judge_spec),
-        *_check_given(compile_input, holdouts, strict=strict),
-    ]
+    warnings = [] if warnings is None else warnings
+    before = len(warnings)
+    warnings += _check_judge(compile_input, judge_spec, strict=strict)
+    warnings += _check_given(compile_input, holdouts, strict=strict)
     check_noninterference(compile_input, randomness)
     # Values first: their refusal says more.
     warnings += _check_values(payload, holdouts, strict=strict)
     _check_names(payload)
-    return Compiled(payload, tuple(warnings))
+    return Compiled(payload, tuple(warnings[before:]))
 
 
 def _check_judge(
-    compile_input: CompileInput, judge_spec: tuple[str, bytes] | None
+    compile_input: CompileInput, judge_spec: tuple[str, bytes] | None, *, strict: bool
 ) -> tuple[str, ...]:
     if judge_spec is None:
+        # A rubric of a dev split is drafted while its judge is still being written.
+        if strict and compile_input.split != "dev":
+            raise HoldoutRefusal(
+                "the judge content hash was not recomputed, so nothing says that it is the judge's",
+                where="/judge_content_hash",
+                remedy='give --judge-spec, or state "split": "dev"',
+            )
         return ("the judge content hash was NOT recomputed; give --judge-spec",)
     name, data = judge_spec
     if not hmac.compare_digest(judge_hash(data, name), compile_input.judge_content_hash):

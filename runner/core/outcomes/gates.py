@@ -138,7 +138,12 @@ def read_rubric(data: bytes, where: str) -> Rubric:
 
 @sealed
 def resolve(
-    stated: Stated, score: Score, *, rubric: Rubric | None = None, strict: bool = False
+    stated: Stated,
+    score: Score,
+    *,
+    rubric: Rubric | None = None,
+    strict: bool = False,
+    warnings: list[str] | None = None,
 ) -> Resolved:
     """Pass a score through gate 2 and settle what it is about.
 
@@ -147,6 +152,8 @@ def resolve(
         score: What the score claims.
         rubric: The rubric it was graded against; the score is bound to it.
         strict: Refuse what would be a warning.
+        warnings: The caller's list, to which each warning is added as it comes up, so that they
+            outlive a refusal. A refusal by `strict` names them all itself, and leaves it as it was.
 
     Raises:
         InputError: Something stated is malformed.
@@ -154,7 +161,8 @@ def resolve(
             says which split it is.
     """
     _check_stated(stated)
-    warnings: list[str] = []
+    warnings = [] if warnings is None else warnings
+    before = len(warnings)
     _check_parity(stated.judge_hash, score, warnings)
     if rubric is None:
         warnings.append("no rubric was given: task, criteria and aggregate are the score's claim")
@@ -187,8 +195,10 @@ def resolve(
     if run_id is None and score.task_id is not None:
         run_id = score.task_id
         warnings.append("nobody gives a run id: the task id stands in; state --run-id")
-    if strict and warnings:
-        raise HoldoutRefusal(f"refused by --strict: {'; '.join(warnings)}")
+    found = tuple(warnings[before:])
+    if strict and found:
+        del warnings[before:]
+        raise HoldoutRefusal(f"refused by --strict: {'; '.join(found)}")
     return Resolved(
         aggregate=score.aggregate,
         threshold=threshold,
@@ -201,7 +211,7 @@ def resolve(
         run_id=run_id,
         burns=burns,
         score_sha256=score.sha256,
-        warnings=tuple(warnings),
+        warnings=found,
     )
 
 

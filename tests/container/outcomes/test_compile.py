@@ -134,8 +134,12 @@ def done(make_outcomes: MakeOutcomes, tmp_path_factory: pytest.TempPathFactory) 
         "dev": (dev, *JUDGE, "--strict", "--out", copied),
         "holdout": (holdout, *JUDGE, *HOLDOUT, "--strict"),
         "leak": (leak, *JUDGE, *HOLDOUT),
+        "leak, no judge": (leak, *HOLDOUT),
         "unguarded": (unguarded,),
         "unguarded, strict": (unguarded, *JUDGE, "--strict"),
+        "no judge": (holdout, *HOLDOUT),
+        "no judge, strict": (holdout, *HOLDOUT, "--strict"),
+        "no judge, dev, strict": (dev, "--strict"),
         "short": (short, *JUDGE),
         "short, strict": (short, *JUDGE, "--strict"),
         "another judge": (dev, "--judge-spec", COMPILE / "README.md"),
@@ -211,6 +215,25 @@ def test_a_value_too_short_to_be_certified_is_named_by_index_and_strict_refuses(
 def test_c12_the_hash_is_that_of_the_judge_specification(done: dict[str, Done]) -> None:
     assert done["another judge"].code == 6
     assert "/judge_content_hash" in done["another judge"].refusal
+
+
+def test_c12_a_hash_that_nothing_was_compared_with_warns_and_strict_refuses_it(
+    done: dict[str, Done],
+) -> None:
+    loud, strict, dev = (done[f"no judge{more}"] for more in ("", ", strict", ", dev, strict"))
+    for found in (loud, dev):
+        assert (found.code, len(found.warnings)) == (0, 1)
+        assert "the judge content hash was NOT recomputed" in found.warnings[0]
+    assert strict.code == 6
+    assert "/judge_content_hash" in strict.refusal
+    assert "give --judge-spec" in strict.refusal
+
+
+def test_what_was_not_checked_is_said_before_a_leak_is_refused(done: dict[str, Done]) -> None:
+    found = done["leak, no judge"]
+    assert found.code == 6
+    assert "value 0 (base64)" in found.refusal
+    assert ["NOT recomputed" in line for line in found.warnings] == [True]
 
 
 @pytest.mark.parametrize(

@@ -295,7 +295,8 @@ def test_i7_a_manifest_folder_that_cannot_be_used_costs_no_burn(outcomes: Outcom
     (taken / "manifest.json").write_text('{"id": "another"}', encoding="utf-8")
     blocked = outcomes.folder / "blocked" / "refunds-holdout-03"
     (blocked / ".record.json.tmp" / "x").mkdir(parents=True)
-    command = ("ingest", HOLDOUT, *stated(), "--burn-ledger", ledger, "--manifest-out")
+    unbound = stated(rubric=None)
+    command = ("ingest", HOLDOUT, *unbound, "--burn-ledger", ledger, "--manifest-out")
     done = outcomes.table(
         {name: (*command, outcomes.folder / name) for name in ("file", "runs", "taken", "blocked")}
     )
@@ -304,6 +305,8 @@ def test_i7_a_manifest_folder_that_cannot_be_used_costs_no_burn(outcomes: Outcom
     }, done  # fmt: skip
     assert "symbolic link" in done["runs"].refusal
     assert "not overwritten" in done["taken"].refusal
+    # What the container has warned of is said although the host is who refuses.
+    assert all("no rubric was given" in item.warnings[0] for item in done.values())
     assert outcomes.burns(ledger) == 0
     assert file.read_bytes() == b""
     assert list(elsewhere.iterdir()) == []

@@ -10,8 +10,12 @@ from typing import Any
 from runner.core.outcomes.compile import Compiled, compile_rubric
 from runner.core.outcomes.holdout import HoldoutValue, collect_holdout
 from runner.core.outcomes.inputs import CompileInput, read_compile_input
+from runner.core.outcomes.judgehash import judge_hash
 
 JUDGE_HASH = "sha256:" + "0123456789abcdef" * 4
+JUDGE = b"# Judge\nScore each criterion.\n"
+JUDGED = {"judge_content_hash": judge_hash(JUDGE, "judge.md")}
+"""What an input says whose judge specification is `JUDGE`."""
 
 
 def document(
@@ -51,6 +55,7 @@ def compiled(
     *files: tuple[str, bytes],
     strict: bool = False,
     judge_spec: tuple[str, bytes] | None = None,
+    warnings: list[str] | None = None,
 ) -> Compiled:
     """Read and compile."""
     parsed = read(made)
@@ -60,6 +65,7 @@ def compiled(
         strict=strict,
         judge_spec=judge_spec,
         randomness=random.Random(7),
+        warnings=warnings,
     )
 
 

@@ -93,10 +93,10 @@ def test_c6_splitting_over_fields_hides_nothing() -> None:
 def test_c7_a_compilation_without_holdout_values_says_so_or_is_refused() -> None:
     made = b.document(holdout=None)
     assert any(line.startswith("NO holdout values") for line in b.compiled(made).warnings)
-    with pytest.raises(HoldoutRefusal, match="no holdout values were given"):
-        b.compiled(made, strict=True)
-    with pytest.raises(HoldoutRefusal, match="no holdout values were given"):
-        b.compiled(b.document(holdout=None, split="holdout"), strict=True)
+    judge = ("judge.md", b.JUDGE)
+    for strictly in (made, b.document(holdout=None, split="holdout")):
+        with pytest.raises(HoldoutRefusal, match="no holdout values were given"):
+            b.compiled({**strictly, **b.JUDGED}, strict=True, judge_spec=judge)
     dev = b.compiled(b.document(holdout=None, split="dev"), strict=True)
     assert not any("holdout" in line for line in dev.warnings)
 
@@ -161,6 +161,24 @@ def test_c12_the_hash_is_that_of_the_judge_specification() -> None:
     with pytest.raises(HoldoutRefusal, match="not that of the judge specification"):
         b.compiled(made, judge_spec=("judge.md", spec + b"Be kind.\n"))
     assert "NOT recomputed" in b.compiled(made).warnings[0]
+
+
+@pytest.mark.parametrize("split", ["holdout", None])
+def test_c12_strict_refuses_a_hash_that_nothing_was_compared_with(split: str | None) -> None:
+    made = b.document(split=split) if split else b.document()
+    with pytest.raises(HoldoutRefusal, match=r"/judge_content_hash: .*; give --judge-spec") as got:
+        b.compiled(made, strict=True)
+    assert got.value.exit_code == 6
+    # As for holdout values: a rubric of a dev split may still be a draft.
+    dev = b.compiled(b.document(split="dev"), strict=True)
+    assert [line for line in dev.warnings if "NOT recomputed" in line]
+
+
+def test_what_compile_warns_of_outlives_its_refusal() -> None:
+    told: list[str] = []
+    with pytest.raises(HoldoutRefusal, match="value 0"):
+        b.compiled(b.document("It is Ouagadougou."), warnings=told)
+    assert ["NOT recomputed" in line for line in told] == [True]
 
 
 @pytest.mark.parametrize(

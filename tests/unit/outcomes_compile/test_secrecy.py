@@ -61,7 +61,12 @@ RAISING: dict[str, Callable[[], Callable[[], object]]] = {
     "not JSON": lambda: reader(f'{{"a": {MARKED}}}'.encode()),
     "leak": lambda: compiler(made(instructions=MARKED)),
     "assignment": lambda: compiler(b.document(f"target={MARKER}")),
-    "strict": lambda: compiler(b.document(MARKED, holdout=["B"]), strict=True),
+    "strict": lambda: compiler(
+        b.document(MARKED, holdout=["B"]) | b.JUDGED,
+        strict=True,
+        judge_spec=("j.md", b.JUDGE),
+    ),
+    "strict, no judge": lambda: compiler(made(), strict=True),
     "judge": lambda: compiler(made(), judge_spec=("j.md", MARKED.encode())),
     "judge not JSON": lambda: lambda: judge_hash(f"[{MARKED}".encode(), "j.json"),
     "holdout file": lambda: lambda: read_holdout_files([("h.jsonl", MARKED.encode())]),

@@ -85,7 +85,11 @@ def test_values_that_say_too_little_are_named_by_index() -> None:
     values = b.values("Paris", "B", "42", "yes", "", "  ", "\u00e9", "0.5", "x < 5", "true", "Oslo")
     assert unscannable(values) == (1, 2, 3, 4, 5, 6, 9)
     with pytest.raises(HoldoutRefusal, match=r"not scannable.*: 0, 2"):
-        b.compiled(b.document(holdout=["B", "Ouagadougou", "7"]), strict=True)
+        b.compiled(
+            b.document(holdout=["B", "Ouagadougou", "7"]) | b.JUDGED,
+            strict=True,
+            judge_spec=("judge.md", b.JUDGE),
+        )
     warnings = b.compiled(b.document(holdout=["B", "Ouagadougou", "7"])).warnings
     assert any("not scannable" in line and line.endswith(": 0, 2") for line in warnings)
 

@@ -53,6 +53,20 @@ def without(field: str) -> Stated:
     return STATED._replace(**changed)
 
 
+def test_what_ingest_warns_of_outlives_its_refusal() -> None:
+    told: list[str] = []
+    unbound = STATED._replace(judge_hash=None)
+    # Refused late: by then it is known that neither judge nor rubric was compared.
+    contradicted = score(ground_truth_version="another")
+    refused(lambda: resolve(unbound, contradicted, warnings=told), "--gt-version contradicts")
+    assert ["gate #2 was NOT checked" in told[0], "no rubric" in told[1]] == [True, True]
+    # Told once: a refusal by --strict is made of them.
+    told = ["of somebody else"]
+    strict = refused(lambda: resolve(unbound, score(), strict=True, warnings=told), "no rubric")
+    assert "gate #2 was NOT checked" in str(strict)
+    assert told == ["of somebody else"]
+
+
 def refused(work: Callable[[], object], match: str) -> HoldoutRefusal:
     with pytest.raises(HoldoutRefusal, match=match) as caught:
         work()
