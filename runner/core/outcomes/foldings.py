@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import Final, NamedTuple
 
 from runner.core.outcomes import fold
@@ -23,39 +23,50 @@ _GAP: Final = "\n"
 """Stands between texts that are not to be read together; in no folded word."""
 
 
-class Folded(NamedTuple):
+class Folded:
     """A piece in its foldings.
 
     Attributes:
         piece: The piece.
         plain: Folded text.
-        words: Its words.
         squeezed: Its words run together.
-        similar: Words of the lookalike folding; the same object where it changes nothing.
-        blended: Those run together.
+        blended: The words of the lookalike folding run together.
+        foreign: Whether that folding may differ.
     """
 
-    piece: Piece
-    plain: str
-    words: list[str]
-    squeezed: str
-    similar: list[str]
-    blended: str
+    __slots__ = ("_similar", "_words", "blended", "foreign", "piece", "plain", "squeezed")
+
+    def __init__(self, piece: Piece, plain: str, squeezed: str | None = None) -> None:
+        self.piece = piece
+        self.plain = plain
+        self._words: list[str] | None = None
+        self.squeezed = "".join(self.words) if squeezed is None else squeezed
+        self.foreign = not piece.text.isascii()
+        self._similar = fold.words(fold.lookalike(piece.text)) if self.foreign else None
+        self.blended = self.squeezed if self._similar is None else "".join(self._similar)
+
+    @property
+    def words(self) -> list[str]:
+        """Words of the folded text; most are never asked for."""
+        if self._words is None:
+            self._words = fold.words(self.plain)
+        return self._words
+
+    @property
+    def similar(self) -> list[str]:
+        """Words of the lookalike folding; the same object where it cannot differ."""
+        return self.words if self._similar is None else self._similar
 
 
 def folded_all(pieces: Sequence[Piece]) -> list[Folded]:
-    """Fold pieces."""
-    folded = []
-    for piece in pieces:
-        plain = fold.plain(piece.text)
-        words = fold.words(plain)
-        squeezed = "".join(words)
-        similar, blended = words, squeezed
-        if not piece.text.isascii():
-            similar = fold.words(fold.lookalike(piece.text))
-            blended = "".join(similar)
-        folded.append(Folded(piece, plain, words, squeezed, similar, blended))
-    return folded
+    """Fold pieces; those of printable ASCII, most of them, in one go."""
+    simple = [piece.text.isascii() and piece.text.isprintable() for piece in pieces]
+    plain = _GAP.join(compress((piece.text for piece in pieces), simple)).lower()
+    ready = zip(plain.split(_GAP), fold.squeezed_lines(plain).split(_GAP), strict=True)
+    return [
+        Folded(piece, *next(ready)) if is_simple else Folded(piece, fold.plain(piece.text))
+        for piece, is_simple in zip(pieces, simple, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -64,14 +75,14 @@ class Folding:
 
     Attributes:
         name: Name of the view; empty where the plainest of several is named.
-        text: The words run together.
+        texts: Of each text, the words run together.
         words: Words of the same lengths and order; none where the text has lost their edges, so
             that short values do not count.
         applies: Whether it differs from what another folding covers.
     """
 
     name: str
-    text: Callable[[Folded], str]
+    texts: Callable[[Sequence[Folded]], list[str]]
     words: Callable[[Folded], list[str]]
     applies: Callable[[Folded], bool] = lambda _: True
 
@@ -81,37 +92,44 @@ class Folding:
         return frozenset(accumulate(map(len, words), initial=0)) if words else frozenset()
 
 
-def _turned(item: Folded) -> str:
+def _blurred(items: Sequence[Folded]) -> list[str]:
+    return fold.blurred(_GAP.join(item.blended for item in items)).split(_GAP) if items else []
+
+
+def _turned(items: Sequence[Folded]) -> list[str]:
     """Words in ROT13. Folding takes marks off letters, which ROT13 has left alone: turn first."""
-    if item.piece.text.isascii():
-        return item.squeezed.translate(_ROT13)
-    return "".join(_turned_words(item))
+    ascii_only = _GAP.join("" if item.foreign else item.squeezed for item in items)
+    turned = ascii_only.translate(_ROT13).split(_GAP)
+    return [
+        "".join(_turned_words(item)) if item.foreign else text
+        for item, text in zip(items, turned, strict=bool(items))
+    ]
 
 
 def _turned_words(item: Folded) -> list[str]:
-    if item.piece.text.isascii():
+    if not item.foreign:
         return item.words  # of the same lengths
     return fold.words(fold.lookalike(item.piece.text.translate(_ROT13)))
 
 
-SQUEEZED: Final = Folding("", lambda item: item.squeezed, lambda item: item.words)
+SQUEEZED: Final = Folding(
+    "", lambda items: [item.squeezed for item in items], lambda item: item.words
+)
 SIMILAR: Final = Folding(
     "lookalike characters",
-    lambda item: item.blended,
+    lambda items: [item.blended for item in items],
     lambda item: item.similar,
-    lambda item: item.similar is not item.words,
+    lambda item: item.foreign,
 )
-BLURRED: Final = Folding(
-    "lookalike characters", lambda item: fold.blurred(item.blended), lambda _: []
-)
+BLURRED: Final = Folding("lookalike characters", _blurred, lambda _: [])
 REVERSED: Final = Folding(
     "reversed",
-    lambda item: item.blended[::-1],
+    lambda items: [item.blended[::-1] for item in items],
     lambda item: item.similar[::-1],
 )
 ROT13: Final = Folding("rot13", _turned, _turned_words)
 FOLDINGS: Final = (SQUEEZED, SIMILAR, BLURRED, REVERSED, ROT13)
-INNER: Final = Folding("inside a word", lambda item: item.squeezed, lambda item: item.words)
+INNER: Final = Folding("inside a word", SQUEEZED.texts, SQUEEZED.words)
 
 
 class Strip(NamedTuple):

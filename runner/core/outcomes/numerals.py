@@ -23,6 +23,8 @@ _NUMBER = re.compile(
     r"(?:\s?%|\s?percent\b)?)",
     re.IGNORECASE,
 )
+_DIGIT = re.compile(r"[0-9]")
+_START = re.compile(r"[0-9.,]+")
 _POWER = re.compile(r"\s?[x*\u00d7\u00b7]\s?10\s?\^?\s?", re.IGNORECASE)
 _TRAILING: Final = ".,_'\u2019 "
 _PLAIN = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
@@ -50,13 +52,27 @@ def whole_number(folded: str) -> set[Magnitude]:
     found = _NUMBER.match(text)
     if found is None or found.end() != len(text):
         return set()
-    return _readings(text, ambiguous=False)
+    return readings(text, ambiguous=False)
 
 
 def numbers_in(folded: str) -> Iterator[tuple[int, set[Magnitude]]]:
     """Every number in a folded text: where it starts, and the values it can be read as."""
-    for found in _NUMBER.finditer(folded):
-        yield found.start(), _readings(found[0])
+    for start, token in tokens_in(folded):
+        yield start, readings(token)
+
+
+def tokens_in(folded: str) -> Iterator[tuple[int, str]]:
+    """Every number in a folded text: where it starts, and how it is spelled."""
+    if _DIGIT.search(folded) is None:
+        return
+    # The same as `_NUMBER.finditer`, which tries at every letter: a number starts where a run of
+    # digits, points and commas does, and nowhere else in one.
+    done = 0
+    for run in _START.finditer(folded):
+        start = run.start()
+        if start >= done and (found := _NUMBER.match(folded, start)) is not None:
+            done = found.end()
+            yield start, found[0]
 
 
 def numbers_across(before: str, after: str) -> set[Magnitude]:
@@ -64,9 +80,9 @@ def numbers_across(before: str, after: str) -> set[Magnitude]:
     if not (after and before and before[-1] in _LAST and after[0] in _FIRST):
         return set()
     tail, head = before[-_JUNCTION:], after[:_JUNCTION]
-    made = [readings for start, readings in numbers_in(tail + head) if start < len(tail)]
-    alone = {reading for _, readings in numbers_in(tail) for reading in readings}
-    return {reading for readings in made for reading in readings} - alone
+    made = [found for start, found in numbers_in(tail + head) if start < len(tail)]
+    alone = {reading for _, found in numbers_in(tail) for reading in found}
+    return {reading for found in made for reading in found} - alone
 
 
 def magnitude(number: Decimal) -> Magnitude:
@@ -77,6 +93,14 @@ def magnitude(number: Decimal) -> Magnitude:
     return significant, (int(exponent) + len(text) - len(significant)) if significant else 0
 
 
+def _plain_magnitude(spelled: str) -> Magnitude:
+    """`magnitude` of digits with at most one point."""
+    whole, _, fraction = spelled.partition(".")
+    text = (whole + fraction).lstrip("0")
+    significant = text.rstrip("0")
+    return significant, (len(text) - len(significant) - len(fraction)) if significant else 0
+
+
 def width(value: Magnitude) -> int:
     """Characters of the number in plain notation, without a sign: `0.5` has 3."""
     digits, exponent = value
@@ -85,13 +109,20 @@ def width(value: Magnitude) -> int:
     return max(len(digits), 1 - exponent) + 1
 
 
-def _readings(token: str, *, ambiguous: bool = True) -> set[Magnitude]:
-    """The values that a number token can be read as.
+def readings(token: str, *, ambiguous: bool = True) -> set[Magnitude]:
+    """The values that a number can be read as.
 
     Args:
-        token: What the number pattern found.
+        token: Its spelling, from `tokens_in`.
         ambiguous: Also read the comma of `1,500` as a decimal point.
     """
+    plain = token.rstrip(_TRAILING)
+    if (
+        len(plain) <= _CONTEXT.prec
+        and _PLAIN.fullmatch(plain)
+        and _CONTINENTAL.fullmatch(plain) is None
+    ):
+        return {_plain_magnitude(plain)}  # what the rest would say of it, but ten times faster
     if token.lower().startswith("0x"):
         return {magnitude(Decimal(int(token, 16)))}
     if "/" in token or "\u2044" in token:

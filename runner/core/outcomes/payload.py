@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import permutations
 from typing import Final, Literal, NamedTuple
@@ -40,8 +40,7 @@ RUBRIC: Final = Shape(
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """One text of a payload, or what it decodes to.
 
     Attributes:
@@ -52,9 +51,20 @@ class Piece:
     """
 
     pointer: str
-    text: str = field(repr=False)
+    text: str
     kind: Kind = "text"
     origin: str = ""
+
+    def __repr__(self) -> str:
+        """Without the text: it may hold an answer."""
+        return f"Piece({self.pointer!r}, kind={self.kind!r}, origin={self.origin!r})"
+
+
+def joined(origin: str, view: str) -> str:
+    """Name of a view of what another view has decoded."""
+    return ", ".join(
+        part for part in (origin, view if view != "text" or not origin else "") if part
+    )
 
 
 class Pieces(NamedTuple):
@@ -82,7 +92,7 @@ def pieces_of(payload: bytes, shape: Shape) -> Pieces:
     Raises:
         StrictJsonError: The payload is not strict JSON.
     """
-    every = list(_walk(strictjson.loads(payload), (), "", shape))
+    every = list(_walk(strictjson.loads(payload), "", "", shape))
     texts = [(name, item) for name, item in every if item.kind not in {"number", "digest"}]
     others = tuple(item for _, item in every if item.kind in {"number", "digest"})
     columns: dict[str, list[int]] = {}
@@ -105,22 +115,20 @@ def pieces_of(payload: bytes, shape: Shape) -> Pieces:
     return Pieces(tuple(item for _, item in texts), tuple(sorted(orders - {straight})), others)
 
 
-def _walk(
-    value: object, path: tuple[str | int, ...], name: str, shape: Shape
-) -> Iterator[tuple[str, Piece]]:
+def _walk(value: object, pointer: str, name: str, shape: Shape) -> Iterator[tuple[str, Piece]]:
     """Every key and scalar with the name of the member it belongs to; the depth is bounded."""
     if isinstance(value, dict):
         for key, member in value.items():
             step = key if key in shape.keys else "*"
+            place = f"{pointer}/{step}"  # names of a format have nothing to escape
             if step == "*":
-                yield "*", Piece(strictjson.pointer((*path, step)), key, "key")
-            yield from _walk(member, (*path, step), step, shape)
+                yield "*", Piece(place, key, "key")
+            yield from _walk(member, place, step, shape)
         return
     if isinstance(value, list):
         for index, member in enumerate(value):
-            yield from _walk(member, (*path, index), name, shape)
+            yield from _walk(member, f"{pointer}/{index}", name, shape)
         return
-    pointer = strictjson.pointer(path)
     if pointer in shape.fixed or value is None or isinstance(value, bool):
         return
     if isinstance(value, int | Decimal):

@@ -10,12 +10,13 @@ from __future__ import annotations
 import binascii
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 from urllib.parse import unquote
 
 from runner.core.outcomes.fold import visible
 from runner.core.outcomes.payload import Piece
+from runner.core.outcomes.unicodetables import IGNORABLE
 
 MAX_ROUNDS: Final = 8
 MAX_DEPTH: Final = 5
@@ -31,16 +32,15 @@ _ESCAPE = re.compile(
 )
 _BYTE = re.compile(r"\\x([0-9A-Fa-f]{2})|\\([0-7]{3})")
 _WHITE: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "b": " "}
-_ESCAPE_MARKS: Final = frozenset("&%=\\")
-_ESCAPE_REACH: Final = 12
 _TAGS: Final = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 _HAS_TAGS = re.compile("[\U000e0020-\U000e007e]")
 
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{4,}={0,6}")
-_RUN_CHARS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
+RUN_CHARS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 # Where it may start and end is left to `_hex_runs`: asked at every letter, it is what takes time.
+# The first two are not `{2}`: a pattern that starts with a plain class skips to where it matches.
 _HEX_RUN = re.compile(
-    r"[0-9A-Fa-f]{2}(?:[\s:,;._-]{0,2}(?:0x|\\x|%)?[0-9A-Fa-f]{2}){2,}(?:[\s:,;._-]?[0-9A-Fa-f])?"
+    r"[0-9A-Fa-f][0-9A-Fa-f](?:[\s:,;._-]{0,2}(?:0x|\\x|%)?[0-9A-Fa-f]{2}){2,}(?:[\s:,;._-]?[0-9A-Fa-f])?"
 )
 _FIRST_TOKEN = re.compile(r"\A[0-9A-Fa-f]+(?:[\s:,;._-]+|\Z)")
 _LAST_TOKEN = re.compile(r"(?:[\s:,;._-]+|\A)[0-9A-Fa-f]+\Z")
@@ -56,6 +56,10 @@ _BASE32_DIGITS: Final = str.maketrans(
 )
 _READABLE = re.compile(r"[^\W_]{2}|[^\W_].*[^\W_]", re.DOTALL)
 _WIDE = re.compile("[\u2000-\ud7ff\ue000-\uffff]{2,}")
+_ANY_SCRIPT: Final = frozenset(ord(char) >> 8 for char in f"{IGNORABLE}\0\ufeff") | {
+    *range(0xD8, 0xE0)
+}
+"""High bytes of UTF-16 that tell no script: of ASCII, of what cannot be seen, of surrogates."""
 _ASCII_PAIRS = re.compile(rb"[\x20-\x7e]{4,}")
 
 _BASE64_KEPT: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -91,7 +95,7 @@ def unescaped(text: str) -> str:
             text = _QUOTED.sub(lambda found: f"%{found[1]}" if found[1] else "", text)
         if "\\" in text:
             text = _ESCAPE.sub(_escape, _ESCAPED_BYTES.sub(_bytes, text))
-        if _HAS_TAGS.search(text):
+        if not text.isascii() and _HAS_TAGS.search(text):
             text = text.translate(_TAGS)
         if text == before:
             return _paired(text)
@@ -134,23 +138,6 @@ def decoded(pieces: Sequence[Piece]) -> list[Piece]:
     return found
 
 
-def run_across(before: Piece, after: Piece) -> Piece | None:
-    """The run that two texts make where they meet; None where they make none."""
-    tail = before.text[len(before.text.rstrip(_RUN_CHARS)) :]
-    head = after.text[: len(after.text) - len(after.text.lstrip(_RUN_CHARS + "="))]
-    if not tail or not head or (_is_word(tail) and _is_word(head)):
-        return None
-    return Piece("", tail + head)
-
-
-def escape_across(before: str, after: str) -> bool:
-    """Whether an escape starts in one text and ends in the other."""
-    tail, head = before[-_ESCAPE_REACH:], after[:_ESCAPE_REACH]
-    if _ESCAPE_MARKS.isdisjoint(tail):
-        return False
-    return unescaped(tail + head) != unescaped(tail) + unescaped(head)
-
-
 def noise(text: str) -> Iterator[tuple[str, bytes]]:
     """The whole text decoded as if it were one run, at every alignment.
 
@@ -159,20 +146,24 @@ def noise(text: str) -> Iterator[tuple[str, bytes]]:
     """
     data = text.encode()
     for run in sorted({data.translate(_STANDARD, _NOT_BASE64), data.translate(None, _NOT_BASE62)}):
-        for offset in range(4):
-            body = run[offset:]
-            yield "base64", binascii.a2b_base64(body + b"A" * (-len(body) % 4))
+        bits = binascii.a2b_base64(run + b"A" * (-len(run) % 4))
+        yield from (("base64", shifted) for shifted in _shifted(bits, (0, 2, 4, 6)))
     digits = data.translate(None, _NOT_BASE32).decode().translate(_BASE32_DIGITS)
     if digits:
-        whole = int(digits, 32)
-        for shift in range(8):
-            # A power-of-two base: linear, and the bits of all alignments are in one number.
-            number = whole >> shift
-            yield "base32", number.to_bytes((number.bit_length() + 7) // 8 or 1, "big")
+        # A power-of-two base: linear.
+        yield from (("base32", shifted) for shifted in _shifted(int(digits, 32), range(8)))
     nibbles = data.replace(b"0x", b"").replace(b"0X", b"").translate(None, _NOT_HEX)
     for offset in range(2):
         body = nibbles[offset:]
         yield "hex", binascii.a2b_hex(body[: len(body) // 2 * 2])
+
+
+def _shifted(bits: int | bytes, shifts: Iterable[int]) -> Iterator[bytes]:
+    """The bytes of a string of bits at several alignments, all of which are in one number."""
+    whole = bits if isinstance(bits, int) else int.from_bytes(bits, "big")
+    for shift in shifts:
+        number = whole >> shift
+        yield number.to_bytes((number.bit_length() + 7) // 8, "big")
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -213,7 +204,7 @@ def _decode_once(pieces: Sequence[Piece]) -> Iterator[Piece]:
         for run in _hex_runs(piece.text):
             yield from _readable(piece, "hex", _from_hex(run))
     for run, piece in _runs(pieces).items():
-        if not _is_word(run):
+        if not is_word(run):
             for variant in _variants(run):
                 yield from _readable(piece, "base64", _from_base64(variant))
         if _BASE32.fullmatch(run):
@@ -243,12 +234,14 @@ def _hex_runs(text: str) -> Iterator[str]:
         yield from {run, _WORDS_AROUND.sub("", run), *tokens}
 
 
-def _is_word(run: str) -> bool:
+def is_word(run: str) -> bool:
     """Plain words in one letter case; base64 of a readable text is practically never one."""
     return run.isalpha() and (run.islower() or run.istitle() or (run.isupper() and len(run) < 8))
 
 
 def _variants(run: str) -> set[str]:
+    if run.isalnum():
+        return {run}
     body = run.rstrip("=")
     return {body, body.strip("-_+/"), _JOINERS.sub("", body), *_JOINERS.split(body)}
 
@@ -281,7 +274,9 @@ def _readable(piece: Piece, origin: str, candidates: list[bytes]) -> Iterator[Pi
 
 def _texts(data: bytes) -> Iterator[str]:
     """The readings of bytes as printable text: UTF-8, and UTF-16 of one script."""
-    for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
+    for encoding, high in (("utf-8", None), ("utf-16-le", 1), ("utf-16-be", 0)):
+        if high is not None and (len(data) % 2 or len({*data[high::2]} - _ANY_SCRIPT) > 1):
+            continue  # it would not pass below; few bytes do
         try:
             text = visible(data.decode(encoding).strip("\0\ufeff\r\n\t "))
         except UnicodeDecodeError:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runner.core.outcomes import numerals
 from runner.core.outcomes.numerals import (
     magnitude,
     numbers_across,
@@ -63,3 +64,23 @@ def test_a_number_is_found_in_its_own_text_and_its_width_is_that_of_plain_notati
     assert number in readings(f"x {spelled} y")
     plain = spelled.rstrip("0").rstrip(".") if "." in spelled else spelled
     assert width(number) == len(plain)
+
+
+@given(st.text("0123456789.,_ '%xe+-/abZ\u2019\u00d7^(", max_size=24))
+@settings(max_examples=1000)
+def test_tokens_are_what_the_pattern_finds_when_it_is_tried_at_every_letter(text: str) -> None:
+    tried = [(found.start(), found[0]) for found in numerals._NUMBER.finditer(text)]
+    assert list(numerals.tokens_in(text)) == tried
+
+
+@given(st.from_regex(r"[0-9]{0,45}\.?[0-9]{0,9}", fullmatch=True))
+@settings(max_examples=1000)
+def test_a_plain_number_has_the_readings_that_decimal_arithmetic_gives_it(token: str) -> None:
+    digits = token.rstrip(".")
+    if not any(char.isdigit() for char in digits):
+        return
+    exact = numerals._decimal(digits)
+    assert exact is not None
+    assert numerals.magnitude(exact) in numerals.readings(token)
+    if "." not in digits:
+        assert numerals.readings(token) == {numerals.magnitude(exact)}
