@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Iterator
@@ -42,6 +43,8 @@ from runner.model.suite import SuiteFile
 from runner.report.progress import Listener
 
 _MOST_DIAGNOSTICS = 4096
+_LATE_SECONDS = 10
+"""The agent's own time limit lies so far behind the orchestrator's, which says why."""
 
 
 @dataclass
@@ -278,6 +281,7 @@ class LegRunner:
             gid=gid,
             upper=UPPER if workspace.upper is not None else None,
             share_workspace=session.shared,
+            leg_seconds=max(0, math.ceil(self._deadline - time.monotonic())) + _LATE_SECONDS,
             hold_seconds=session.keep_seconds,
         )
         attachment = session.engine.attach(container_id)

@@ -47,6 +47,7 @@ def encode_plan(
     gid: int,
     upper: str | None,
     share_workspace: bool,
+    leg_seconds: int,
     limits: Limits | None = None,
     scratch: Sequence[str] = SCRATCH,
     hold_seconds: int = 0,
@@ -63,6 +64,7 @@ def encode_plan(
         gid: Case group, not 0.
         upper: Where the workspace's upper layer is mounted; None when there is none to look at.
         share_workspace: Keep running after a case wrote to the workspace.
+        leg_seconds: After so many the agent ends by itself; more than its orchestrator waits.
         limits: Capture bounds; None: the defaults.
         scratch: Folders to empty between cases, absolute.
         hold_seconds: Stay up to this long after the last case, for inspection.
@@ -95,6 +97,7 @@ def encode_plan(
         "hooks_before": plan.hooks.before if plan.hooks else 0,
         "upper": upper,
         "share_workspace": share_workspace,
+        "leg_seconds": leg_seconds,
         "scratch": list(scratch),
         "usage_file": plan.env.get("AO_USAGE_FILE"),
         "hold_seconds": hold_seconds,

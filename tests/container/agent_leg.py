@@ -99,6 +99,7 @@ class Leg:
         context: Path | None = None,
         limits: Limits | None = None,
         hold: int = 0,
+        seconds: int = 600,
         host: dict[str, Any] | None = None,
         env: dict[str, str] | None = None,
         tamper: Callable[[Path], object] | None = None,
@@ -123,6 +124,7 @@ class Leg:
             gid=CASE_UID,
             upper="/ao-upper" if overlay else None,
             share_workspace=share,
+            leg_seconds=seconds,
             limits=limits,
             hold_seconds=hold,
         )

@@ -75,7 +75,7 @@ def test_signals_in_the_moment_of_the_spawn_do_not_stop_the_agent(tmp_path: Path
         "4531f6"  # xor r14d, r14d         permitted = 0
         "41bdd0070000"  # mov r13d, 2000   rounds
     )
-    for number in (9, 19, 2, 15):  # kill(1, number); permitted |= result == 0
+    for number in (9, 19, 2, 14, 15):  # kill(1, number); permitted |= result == 0
         code += b"\xb8\x3e\0\0\0\xbf\1\0\0\0\xbe" + struct.pack("<I", number) + b"\x0f\x05"
         code += bytes.fromhex("85c0 0f94c1 4108ce")  # test eax,eax; sete cl; or r14b, cl
     # dec r13d; jnz to the first kill; exit(permitted)
@@ -207,6 +207,30 @@ def test_no_plan_and_no_stdin_ends_the_container(tmp_path: Path) -> None:
     with Leg(tmp_path, [case(sh("true"))]) as leg:
         leg.close_stdin()
         assert leg.wait() == EXIT_ORPHANED
+
+
+@pytest.mark.parametrize("script", ["sleep 100", "yes", "trap '' ALRM; kill -ALRM 1; sleep 100"])
+def test_a_leg_ends_by_itself_at_its_time_limit_though_nobody_listens(
+    tmp_path: Path, script: str
+) -> None:
+    # As when the engine was killed: standard input stays open, and nobody reads.
+    with Leg(tmp_path, [case(sh(script), n, timeout=100) for n in range(3)], seconds=4) as leg:
+        begin = time.monotonic()
+        leg.send_plan()
+        leg.pump(CaseStarted)
+        pid = leg.client.api.inspect_container(leg.id)["State"]["Pid"]
+        while running(pid):
+            assert time.monotonic() - begin < 8
+            time.sleep(0.05)
+        assert time.monotonic() - begin > 3.9
+        for _ in leg.frames():
+            pass
+        assert leg.wait() == EXIT_ORPHANED
+
+
+def test_a_case_cannot_hasten_the_time_limit(tmp_path: Path) -> None:
+    out = run(tmp_path, sh("kill -ALRM 1; sleep 1.5; echo on"), seconds=600)
+    assert out.output() == b"on\n"
 
 
 def test_a_workspace_that_is_not_clean_at_the_start_is_fatal(tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ def main() -> int:
         try:
             engine = prepare(start(release), release, os.environ)
             results += [
-                run_cell(engine, runtime, arguments) for runtime in given.runtime or RUNTIMES
+                run_cell(engine, release, runtime, arguments)
+                for runtime in given.runtime or RUNTIMES
             ]
         except AoEvalError as error:
             print(f"ao-eval: {error.line()}", file=sys.stderr)

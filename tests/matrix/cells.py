@@ -119,11 +119,12 @@ def _copy(references: Sequence[str], target: DockerEngine, environment: Mapping[
                 raise PrerequisiteError(f"could not be copied: {said}", where=reference)
 
 
-def run_cell(engine: DockerEngine, runtime: str, arguments: Sequence[str]) -> Result:
+def run_cell(engine: DockerEngine, release: str, runtime: str, arguments: Sequence[str]) -> Result:
     """Run the container tests in one cell; their output goes to the terminal.
 
     Args:
         engine: The engine.
+        release: Debian release that it comes from: some tests stop it and start it again.
         runtime: OCI runtime of every container.
         arguments: More arguments for pytest.
     """
@@ -136,6 +137,7 @@ def run_cell(engine: DockerEngine, runtime: str, arguments: Sequence[str]) -> Re
         **os.environ,
         "DOCKER_HOST": engine.endpoint.url,
         "AO_EVAL_RUNTIME": runtime,
+        "MATRIX_ENGINE": release,
         "TMPDIR": "/tmp",  # what the engine shares with the machine
     }
     for name in ("DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # `signal` costs 8 ms of enums
 import os
+import time
 
 from .jsontext import parse_json, quote
 from .leg import run_leg
-from .link import EXIT_FATAL, EXIT_REFUSED, Fatal, Link
+from .link import EXIT_FATAL, EXIT_ORPHANED, EXIT_REFUSED, Fatal, Link
 from .procfs import mounts
 
 MARKER = "AO_AGENT_CONTAINER"
@@ -27,6 +28,22 @@ def contained() -> bool:
     return top.get(b"/", False) and top.get(AGENT_TARGET, False)
 
 
+def end_after(seconds: int) -> None:
+    """End the leg at its time limit even if nobody is left to do it.
+
+    An engine that is killed leaves standard input open: its shim holds both ends.
+    """
+    until = time.monotonic() + seconds
+
+    def late(*_: object) -> None:
+        # A case may send the signal, too, in the moment of its spawn.
+        if time.monotonic() >= until:
+            os._exit(EXIT_ORPHANED)
+
+    _signal.signal(_signal.SIGALRM, late)
+    _signal.setitimer(_signal.ITIMER_REAL, seconds, 1.0)
+
+
 def run(link: Link) -> None:
     """Read the plan and carry it out."""
     plan = parse_json(link.read_plan())
@@ -35,6 +52,7 @@ def run(link: Link) -> None:
     link.nonce = plan["nonce"].encode("ascii")
     if os.getuid() != 0 or plan["uid"] == 0 or plan["gid"] == 0:
         raise Fatal("credentials", "the agent must be root and its cases must not")
+    end_after(plan["leg_seconds"])
     os.umask(0o022)
     os.setgroups([])
     run_leg(link, plan)

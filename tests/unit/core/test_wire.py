@@ -446,7 +446,8 @@ def test_refusals_never_quote_what_the_agent_sent() -> None:
 
 def encoded(leg: LegPlan, **more: Any) -> dict[str, Any]:
     options: dict[str, Any] = {
-        "nonce": NONCE, "uid": 65532, "gid": 65532, "upper": "/ao-upper", "share_workspace": False
+        "nonce": NONCE, "uid": 65532, "gid": 65532, "upper": "/ao-upper", "share_workspace": False,
+        "leg_seconds": 910,
     }  # fmt: skip
     line = encode_plan(leg, **(options | more))
     assert line.endswith(b"\n")

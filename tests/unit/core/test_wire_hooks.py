@@ -177,7 +177,7 @@ def test_a_hook_that_was_not_planned_is_refused(hooks: HooksDirectory | None) ->
 
 def encoded(planned: LegPlan) -> dict[str, Any]:
     line = encode_plan(
-        planned, nonce=NONCE, uid=65532, gid=65532, upper=None, share_workspace=False
+        planned, nonce=NONCE, uid=65532, gid=65532, upper=None, share_workspace=False, leg_seconds=1
     )
     document: dict[str, Any] = json.loads(line)
     return document
