@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.bench import cases, fixed, scale, scan, witness
+from tests.bench import cases, controls, fixed, scale, scan, witness
 
 
 class Bench(NamedTuple):
@@ -56,6 +56,12 @@ BENCHES = (
         "peak memory of the orchestrator at 10,000 / at 1,000 cases",
         1.5,
         scale.memory_pair,
+    ),
+    Bench(
+        "controls",
+        "50 cases in which nothing differs, standard controls / none",
+        2.2,
+        controls.pair,
     ),
     Bench(
         "scan",

@@ -57,15 +57,20 @@ def suite_of(cases: int) -> Path:
     return suite
 
 
-def run(cases: int) -> tuple[float, int]:
+def run(cases: int, *, controls: str = "none") -> tuple[float, int]:
     """Run the whole command once.
+
+    Args:
+        cases: Size of the suite.
+        controls: `none` is what the floors are compared with: two legs.
 
     Returns:
         Wall seconds, and peak resident memory of the largest child so far in KiB.
     """
+    options = ("--controls", controls, "--out-dir", str(folder() / "runs"))
     started = time.monotonic()
     done = subprocess.run(
-        [*COMMAND, "ab", str(suite_of(cases)), "-q", "--json", "--out-dir", str(folder() / "runs")],
+        [*COMMAND, "ab", str(suite_of(cases)), "-q", "--json", *options],
         stdout=subprocess.PIPE,
         cwd=folder(),
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
