@@ -29,11 +29,12 @@ from runner.app.suites import find_suites, load_suite
 from runner.attest.keys import SigningKey
 from runner.core import liveproof
 from runner.core.assemble import EXCERPT_BYTES, Observed, as_reported, assemble, excerpts
-from runner.core.canon import digest
+from runner.core.canon import canonical, digest
 from runner.core.confine import is_gvisor
 from runner.core.controls import Rules
 from runner.core.exitcode import Wanted, highest, of_scorecard
 from runner.core.pair import Excerpt
+from runner.core.stats import adjust
 from runner.core.trials import OFF, ON
 from runner.errors import InputError
 from runner.host.atomic import write_atomic
@@ -98,9 +99,19 @@ def run_ab(request: RunRequest, listener: Listener) -> Comparison:
     cards = [result.canonical.decode().rstrip("\n") for result in results]
     return Comparison(
         results=results,
-        document=cards[0] if len(cards) == 1 else f'{{"runs":[{",".join(cards)}]}}',
+        document=cards[0] if len(cards) == 1 else _together(results, cards),
         exit_code=highest([of_scorecard(result.scorecard, wanted) for result in results]),
     )
+
+
+def _together(results: Sequence[Compared], cards: Sequence[str]) -> str:
+    """The document of several suites; a scorecard's bytes do not depend on the others."""
+    head = (
+        canonical([item._asdict() for item in adjust([r.scorecard for r in results])])
+        .decode()
+        .rstrip("\n")
+    )
+    return f'{{"holm":{head},"runs":[{",".join(cards)}]}}'
 
 
 def _check_outputs(request: RunRequest, suites: Sequence[Path]) -> None:

@@ -11,11 +11,12 @@ from typing import Literal, NamedTuple
 
 from runner.core import liveproof
 from runner.core.attribute import ablation_groups, artifacts, attribution
+from runner.core.canon import digest
 from runner.core.controls import Rules, control_rows, findings
 from runner.core.degrade import degrade_record
 from runner.core.pair import Excerpt, leg_summary, paired_cases, pairing
 from runner.core.readback import profile_digest
-from runner.core.stats import resolution
+from runner.core.stats import differences, resolution
 from runner.core.trials import OFF, ON, Trial, Trials
 from runner.core.units import records, units
 from runner.model.contextroots import ContextRoots, RootContent
@@ -123,7 +124,7 @@ def assemble(observed: Observed, excerpt: Excerpt) -> ContextScorecard:
         artifacts={case_id: artifacts(row) for case_id, row in causes.items()},
     )
     block, delta = pairing(off, on, suite.suite.scoring, against)
-    deltas = [row.score_delta for row in pairs if row.score_delta is not None]
+    tags = {case.id: case.tags for case in suite.suite.cases}
     return ContextScorecard(
         schema_version=1,
         suite_id=suite.suite.id,
@@ -135,7 +136,13 @@ def assemble(observed: Observed, excerpt: Excerpt) -> ContextScorecard:
         per_case=pairs,
         run_id=observed.run_id,
         pairing=block,
-        resolution=resolution(deltas),
+        resolution=resolution(
+            differences(pairs, tags),
+            seed=digest(
+                [observed.inputs.suite_sha256, *(item.sha256 for item in observed.roots.roots)]
+            ),
+            degraded=(_degraded(off), _degraded(on)),
+        ),
         controls=Controls(
             mode=observed.rules.mode,
             null_check=observed.null_check,
@@ -175,6 +182,16 @@ def _causes(
         for case_id in seen.order()
         if case_id in wanted
     }
+
+
+def _seed(observed: Observed) -> str:
+    """The same inputs draw the same signs."""
+    roots = [item.sha256 for item in observed.roots.roots]
+    return digest([observed.inputs.suite_sha256, *roots])
+
+
+def _degraded(record: RunRecord) -> int:
+    return sum(case.degraded_reason is not None for case in record.case_results)
 
 
 def _entries(roots: ContextRoots, leg: str) -> int:

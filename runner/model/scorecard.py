@@ -148,16 +148,49 @@ class Pairing(Value):
     delta_upper_bound: Delta | None
 
 
+class SignFlip(Value):
+    """Sign-flip test of the mean paired difference, two-sided."""
+
+    method: Literal["exact", "monte_carlo"]
+    pairs: Count
+    """Pairs whose scores differ; the others have no sign."""
+    assignments: Count | None
+    """How many were drawn; null when all were counted."""
+    p: Annotated[float, Field(ge=0, le=1)]
+
+
+class Interval(Value):
+    """Confidence interval for the mean paired difference."""
+
+    low: Delta
+    high: Delta
+    level: float
+    clusters: Count
+    """Families of cases, a case without one counting by itself."""
+
+
 class Resolution(Value):
-    """What the number of pairs can resolve."""
+    """What the pairs can resolve. Every p speaks of cases like these, not of the world."""
 
     valid_pairs: Count
     improved: Count
+    """Scored higher under context."""
     regressed: Count
     tied: Count
+    newly_passing: Count
+    newly_failing: Count
     mcnemar_exact_p: Annotated[float, Field(ge=0, le=1)] | None
+    """Over pairs that changed between pass and fail; null without a valid pair."""
+    sign_flip: SignFlip | None
+    """Over graded scores; null when none differs."""
+    mean_difference: Delta | None
+    """Unweighted mean over valid pairs; the aggregate's delta has the suite's weights."""
+    interval: Interval | None
+    """Null with fewer than two clusters or without any spread."""
     least_net_improvement: Count | None
     """Least number of one-directional changes that could reach p < 0.05; null when none can."""
+    degraded_context_off: Count
+    degraded_context_on: Count
     note: str
 
 

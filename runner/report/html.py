@@ -48,6 +48,7 @@ def render_html(scorecard: ContextScorecard) -> str:
             clean=wording.is_clean(scorecard),
             causes={row.case_id: causes.cause_text(row) for row in scorecard.attribution.cases},
             controls_line=causes.controls_line(scorecard),
+            interval_line=wording.interval_line(scorecard),
             trace_line=causes.trace_line(scorecard),
         )
     )

@@ -53,6 +53,7 @@ def _lines(card: ContextScorecard) -> list[str]:
         f"- degraded: {_safe(counts or 'none')}",
         f"- controls: {_safe(causes.controls_line(card))}",
         f"- resolution: {_safe(wording.resolution_line(card))}",
+        *[f"- interval: {_safe(line)}" for line in [wording.interval_line(card)] if line],
         f"- proof: {_safe(wording.proof_line(card))}",
         *[f"- warning: {_safe(visible(line, limit=500))}" for line in card.warnings],
         "",

@@ -89,6 +89,7 @@ def render_many(scorecards: Sequence[ContextScorecard], *, width: int, color: bo
             _integrity_word(card),
         )
     parts += [table, Text(_tally(scorecards), style="dim")]
+    parts += [Text(line, style="dim") for line in wording.adjusted_lines(scorecards)]
     return _to_string(parts, width, color=color)
 
 
@@ -228,6 +229,9 @@ def _totals(card: ContextScorecard) -> Table:
     )
     rows.append(("controls", Text(causes.controls_line(card))))
     rows.append(("resolution", Text(wording.resolution_line(card))))
+    spread = wording.interval_line(card)
+    if spread is not None:
+        rows.append(("interval", Text(spread)))
     rows += [
         ("warning", Text(visible(line, limit=300), style="yellow")) for line in card.warnings[:10]
     ]

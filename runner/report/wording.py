@@ -7,9 +7,11 @@ scorecard which contradicts itself is not read out as clean. All returned text i
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Literal
 
 from runner.core.liveproof import void
+from runner.core.stats import adjust
 from runner.model.leg import DegradedReason
 from runner.model.liveproof import LiveRootProof, LiveStateProof
 from runner.model.record import Verdict
@@ -317,7 +319,33 @@ def resolution_line(card: ContextScorecard) -> str:
     """What this number of pairs can and cannot resolve."""
     res = card.resolution
     counts = f"{res.improved} improved, {res.regressed} regressed, {res.tied} tied"
-    return f"{counts}; {visible(res.note, limit=300)}" if res.note else counts
+    parts = [counts, visible(res.note, limit=300)] if res.note else [counts]
+    if res.degraded_context_off != res.degraded_context_on:
+        off, on = res.degraded_context_off, res.degraded_context_on
+        parts.append(f"lost unequally: {off} degraded in context_off, {on} in context_on")
+    return "; ".join(parts)
+
+
+def interval_line(card: ContextScorecard) -> str | None:
+    """Mean difference and its confidence interval; None without one."""
+    res = card.resolution
+    if res.interval is None or res.mean_difference is None:
+        return None
+    return (
+        f"mean difference {signed(round(res.mean_difference, 4))}, 95 % confidence interval "
+        f"{signed(round(res.interval.low, 4))} to {signed(round(res.interval.high, 4))} over "
+        f"{plural(res.interval.clusters, 'cluster')}, for cases like these"
+    )
+
+
+def adjusted_lines(cards: Sequence[ContextScorecard]) -> list[str]:
+    """p-values of several suites, adjusted for their number; empty when none has one."""
+    found = adjust(cards)
+    return [
+        f"{visible(item.suite_id)}: p = {item.p:.4g}, adjusted for {plural(len(found), 'suite')} "
+        f"(Holm) {item.adjusted:.4g}"
+        for item in found
+    ]
 
 
 def shown(card: ContextScorecard) -> list[str]:

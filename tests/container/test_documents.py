@@ -62,8 +62,10 @@ def test_the_evidence_directory_has_what_the_readme_says(bundled: Bundled) -> No
 
 
 def test_json_is_one_document_and_the_same_as_the_files(bundled: Bundled) -> None:
-    (key,) = bundled.result.document
-    assert key == "runs"
+    assert set(bundled.result.document) == {"holm", "runs"}
+    adjusted = {row["suite_id"]: row for row in bundled.result.document["holm"]}
+    assert set(adjusted) == {"carrier-upgrade-notes", "incident-learnings"}
+    assert all(row["adjusted"] >= row["p"] for row in adjusted.values())
     assert len(bundled.result.stdout.splitlines()) == 1
     cards = bundled.result.document["runs"]
     for card in cards:

@@ -22,7 +22,7 @@ from runner.core.pair import leg_summary, paired_cases, pairing
 from runner.core.plan import LegRequest, as_token, plan_leg
 from runner.core.record import Circumstances, run_record
 from runner.core.score import case_result
-from runner.core.stats import resolution
+from runner.core.stats import differences, resolution
 from runner.core.suitefile import read_suite
 from runner.model.container import ContainerSpec
 from runner.model.hooks import HooksDirectory
@@ -328,7 +328,7 @@ def scorecard(
         per_case=rows,
         run_id="r1",
         pairing=block,
-        resolution=resolution([row.score_delta for row in rows if row.score_delta is not None]),
+        resolution=resolution(differences(rows, {}), seed=""),
         controls=report.no_controls(null_check=null_check),
         attribution=report.no_attribution(),
         inputs=Inputs(
