@@ -9,6 +9,7 @@ from runner.app.suites import load_suite, read_bytes
 from runner.core.strictjson import StrictJsonError, loads
 from runner.core.suitefile import looks_like_suite
 from runner.errors import InputError
+from runner.model.attestation import MEASUREMENT, TEST_RESULT
 
 
 class Valid(NamedTuple):
@@ -37,8 +38,13 @@ _TELLTALE = {
     "outcomes-rubric.v1": {"source_task_id", "criteria"},
     "council-verdict.v4": {"verdict", "satisfaction_score"},
     "run-manifest.v1": {"captured_by", "grade_sha256"},
+    "dsse-envelope.v1": {"payload", "payloadType"},
+    "verification.v1": {"authorship", "checks"},
 }
 """Members by which a document of ours is known."""
+
+_STATEMENTS = {MEASUREMENT: "attestation.v1", TEST_RESULT: "test-result.v1"}
+"""Statements are told by the type of their predicate."""
 
 
 def validate(path: Path) -> Valid:
@@ -59,14 +65,21 @@ def validate(path: Path) -> Valid:
         raise InputError(str(error), where=str(path)) from error
     if not isinstance(document, dict):
         raise InputError("is not a JSON object", where=str(path))
-    for name, members in _TELLTALE.items():
-        if members <= set(document):
-            from runner.contracts.judge import problem
+    name = _kind(document)
+    if name is None:
+        raise InputError(
+            "is neither a suite (`cases` and `scoring`) nor a document of ours", where=str(path)
+        )
+    from runner.contracts.judge import problem
 
-            found = problem(name, document)
-            if found is not None:
-                raise InputError(found.message, where=f"{path}#{found.pointer}")
-            return Valid(path, name, ())
-    raise InputError(
-        "is neither a suite (`cases` and `scoring`) nor a document of ours", where=str(path)
-    )
+    found = problem(name, document)
+    if found is not None:
+        raise InputError(found.message, where=f"{path}#{found.pointer}")
+    return Valid(path, name, ())
+
+
+def _kind(document: dict[str, object]) -> str | None:
+    """Contract of a document; None when it is nothing of ours."""
+    statement = _STATEMENTS.get(str(document.get("predicateType")))
+    known = (name for name, members in _TELLTALE.items() if members <= set(document))
+    return statement or next(known, None)

@@ -20,6 +20,7 @@ COMMANDS = {
     "ab": "Run a suite with and without context and compare the two legs.",
     "run": "Run one leg of a suite.",
     "validate": "Check suites and documents of ours; no engine needed.",
+    "verify": "Check the evidence of a comparison, offline; with --key also who made it.",
     "outcomes": "Compile rubrics and ingest scores without leaking a holdout.",
     "doctor": "Report whether this machine can run legs; changes nothing.",
     "reap": "Remove what dead runs left on the engine and on disk.",
