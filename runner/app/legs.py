@@ -97,9 +97,11 @@ def run(
 def _import_writers() -> None:
     """Import what is needed after the legs while their containers start: it costs 0.3 s."""
     import runner.contracts.judge
-    import runner.report.html
     import runner.report.junit
     import runner.report.markdown  # noqa: F401
+    from runner.report.html import compile_page
+
+    compile_page()
 
 
 def workspace_mode(prepared: Prepared) -> str:

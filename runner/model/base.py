@@ -16,7 +16,7 @@ class Value(BaseModel):
     could do that itself, but would read the sources at every start.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 # Lists of JSON become tuples: frozen, yet accepted from a parsed document.

@@ -7,7 +7,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from runner.model.scorecard import CommandOutput, ContextScorecard, LegCase, PairedCase
 from runner.report import causes, text, wording
@@ -30,28 +30,30 @@ def render_html(scorecard: ContextScorecard) -> str:
     """
     style = _style()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return (
-        _environment()
-        .get_template("scorecard.html.j2")
-        .render(
-            card=scorecard,
-            style=style,
-            style_digest=digest,
-            tone=wording.tone(scorecard),
-            headline=wording.headline(scorecard),
-            problems=wording.integrity_lines(scorecard),
-            proof=wording.proof_line(scorecard),
-            counts=wording.degraded_counts(scorecard),
-            bounds=wording.bounds_line(scorecard),
-            shown=wording.shown(scorecard),
-            not_shown=wording.not_shown(scorecard),
-            clean=wording.is_clean(scorecard),
-            causes={row.case_id: causes.cause_text(row) for row in scorecard.attribution.cases},
-            controls_line=causes.controls_line(scorecard),
-            interval_line=wording.interval_line(scorecard),
-            trace_line=causes.trace_line(scorecard),
-        )
+    return compile_page().render(
+        card=scorecard,
+        style=style,
+        style_digest=digest,
+        tone=wording.tone(scorecard),
+        headline=wording.headline(scorecard),
+        problems=wording.integrity_lines(scorecard),
+        proof=wording.proof_line(scorecard),
+        counts=wording.degraded_counts(scorecard),
+        bounds=wording.bounds_line(scorecard),
+        shown=wording.shown(scorecard),
+        not_shown=wording.not_shown(scorecard),
+        clean=wording.is_clean(scorecard),
+        causes={row.case_id: causes.cause_text(row) for row in scorecard.attribution.cases},
+        controls_line=causes.controls_line(scorecard),
+        interval_line=wording.interval_line(scorecard),
+        trace_line=causes.trace_line(scorecard),
     )
+
+
+@cache
+def compile_page() -> Template:
+    """The page's template, compiled once: a tenth of a second that can be spent beforehand."""
+    return _environment().get_template("scorecard.html.j2")
 
 
 @cache

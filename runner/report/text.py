@@ -29,7 +29,9 @@ def visible(text: str, *, limit: int | None = None, newlines: bool = False) -> s
         Text that can be encoded as UTF-8 and holds no control or format character.
     """
     shown = text if limit is None else text[:limit]
-    out = "".join(_escaped(char, newlines=newlines) for char in shown)
+    # Printable ASCII, nearly all there is, needs no look at each character.
+    plain = shown.isascii() and shown.isprintable()
+    out = shown if plain else "".join(_escaped(char, newlines=newlines) for char in shown)
     cut = len(text) - len(shown)
     return f"{out}… ({cut} more characters)" if cut else out
 

@@ -7,7 +7,8 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+import rfc8785
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from runner.core.canon import canonical, digest, document
@@ -84,3 +85,35 @@ def test_a_value_as_a_document_has_every_field_and_plain_types_only() -> None:
     assert set(plain) == set(type(card).model_fields)
     assert plain["context_on"]["degraded_reason"] is None
     assert type(card).model_validate_json(canonical(plain)) == card
+
+
+# Wherever the standard library's encoder writes otherwise than RFC 8785 asks, and next to it.
+ANY_JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from([1e-4, 9.999e-5, 1e15, 1e16, 2.0**53, 2.0**53 - 1, 1e21, 5e-324, -0.0])
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text() | st.sampled_from(["\ufb33", "\U0001f600", "a", "B"]), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@given(ANY_JSON)
+@example({"\ufb33": 1, "\U0001f600": 2})
+@example([0.00001, 123456789012345680000.0, 1.0, -2.5])
+@example("\x7f\x1f\u2028</script>\ud800")
+@example([2**53, 1])
+def test_canonical_bytes_and_refusals_are_those_of_the_reference_implementation(value: Any) -> None:
+    try:
+        expected = rfc8785.dumps(value)
+    except rfc8785.CanonicalizationError as refusal:
+        with pytest.raises(type(refusal)):
+            canonical(value)
+    else:
+        assert canonical(value) == expected + b"\n"
