@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runner.app.collect import BlobStore, Collector
+from runner.app.legtrace import LegTrace
 from runner.app.postmortem import post_mortem
 from runner.app.session import Readback, Session
 from runner.app.workspace import Workspace, make_workspace
 from runner.core import gvisor, inside
-from runner.core.confine import UPPER, Placement, is_gvisor, leg_container
+from runner.core.confine import MARKS, UPPER, Placement, is_gvisor, leg_container
 from runner.core.degrade import insufficient, runtime_unavailable, worst
 from runner.core.readback import bind_sources, differences, profile
 from runner.core.score import case_result
@@ -98,6 +99,7 @@ class LegRunner:
         blobs: Where outputs go.
         listener: Who is told.
         root: Staged context root on the host.
+        traced: What its cases open of the root is to be told.
     """
 
     def __init__(
@@ -109,11 +111,13 @@ class LegRunner:
         listener: Listener,
         *,
         root: Path | None,
+        traced: bool = False,
     ) -> None:
         self._session = session
         self._suite = suite
         self._plan = plan
         self._root = root
+        self._trace = LegTrace(plan, session.stage.home, session.runtime, asked_for=traced)
         self._listener = listener
         self._collector = Collector(
             suite, session.stage.suite_dir, plan.leg, blobs, hooks=plan.hooks
@@ -133,20 +137,32 @@ class LegRunner:
         outcome, plan = self._outcome, self._plan
         self._listener.leg_started(self._suite.suite.id, plan.leg, len(plan.cases))
         self._deadline = time.monotonic() + self._session.resources.timeout_seconds
-        if self._runs():
-            try:
-                try:
-                    self._run_containers()
-                finally:
-                    self._leave_workspace()
-            except _Stopped as stop:
-                outcome.degraded = worst([outcome.degraded, stop.degradation])
-            except EngineFailure as failure:
-                log.warning("the engine failed", leg=plan.leg, error=failure.line())
-                outcome.degraded = worst([outcome.degraded, runtime_unavailable(failure.detail)])
+        stopped: Degradation | None = None
+        runs = self._runs()
+        self._trace.begin(self._root if runs else None)
+        try:
+            if runs:
+                stopped = self._run_to_end()
+        finally:
+            outcome.reads = self._trace.end(stopped=stopped is not None)
+        outcome.degraded = worst([outcome.degraded, stopped])
         outcome.results = tuple(self._result(case) for case in plan.cases)
         self._listener.leg_done(self._suite.suite.id, plan.leg, outcome.degraded)
         return outcome
+
+    def _run_to_end(self) -> Degradation | None:
+        """Run the containers; returns why the leg could not go on, if it could not."""
+        try:
+            try:
+                self._run_containers()
+            finally:
+                self._leave_workspace()
+        except _Stopped as stop:
+            return stop.degradation
+        except EngineFailure as failure:
+            log.warning("the engine failed", leg=self._plan.leg, error=failure.line())
+            return runtime_unavailable(failure.detail)
+        return None
 
     def _runs(self) -> bool:
         """A leg whose hooks are off still reports what happened; one without its root cannot."""
@@ -167,7 +183,8 @@ class LegRunner:
         while remaining:
             self._go_on()
             before = len(self._results)
-            reason = self._run_container(self._plan.model_copy(update={"cases": remaining}))
+            given = remaining[:1] if self._plan.isolated else remaining
+            reason = self._run_container(self._plan.model_copy(update={"cases": given}))
             remaining = tuple(case for case in remaining if case.index not in self._results)
             if reason != "done" and len(self._results) == before:
                 raise _Stopped(insufficient("protocol_violation"))
@@ -200,6 +217,7 @@ class LegRunner:
         begun = time.monotonic()
         container_id: str | None = None
         self._begun, self._ended = None, []
+        reason = ""
         try:
             workspace = self._enter_workspace()
             container_id, name = self._create(plan, workspace, ordinal)
@@ -213,6 +231,8 @@ class LegRunner:
             return reason
         finally:
             begun = time.monotonic()
+            said_goodbye = reason not in ("", "blamed")
+            self._trace.container(plan.cases, len(self._ended), whole=said_goodbye)
             session.release(container_id, None)
             if not session.shared:
                 self._leave_workspace()
@@ -232,6 +252,7 @@ class LegRunner:
                 context_root=None if self._root is None else str(self._root),
                 upper=None if workspace.upper is None else str(workspace.upper),
                 hooks=None if session.stage.hooks is None else str(session.stage.hooks),
+                marks=self._trace.marks,
             ),
             case_user=session.case_user,
             resources=session.resources,
@@ -283,6 +304,8 @@ class LegRunner:
             share_workspace=session.shared,
             leg_seconds=max(0, math.ceil(self._deadline - time.monotonic())) + _LATE_SECONDS,
             hold_seconds=session.keep_seconds,
+            marks=None if self._trace.marks is None else MARKS,
+            root_at_start=self._trace.root_at_start,
         )
         attachment = session.engine.attach(container_id)
         diagnostics = bytearray()
@@ -395,7 +418,7 @@ class LegRunner:
         """What the leg was given, seen from inside at start and at end."""
         plan = self._plan
         wrong = (
-            inside.root_degradation(plan.root, seen)
+            inside.root_degradation(plan.root, seen, at_start=self._trace.root_at_start)
             or inside.hooks_degradation(plan.hooks, seen)
             or inside.environment_degradation(plan.env, seen)
         )

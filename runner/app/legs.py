@@ -16,6 +16,7 @@ from runner.app.request import RunRequest
 from runner.core.confine import base_environment
 from runner.core.plan import LegRequest, plan_leg
 from runner.core.record import Circumstances, run_record
+from runner.errors import InternalError
 from runner.model.leg import Axis, LegPlan
 from runner.model.liveproof import LiveStateEvidence
 from runner.model.record import EnvironmentRef, LegTimings, RunRecord, RuntimeRef
@@ -66,17 +67,36 @@ def plan(
 
 
 def run(
-    prepared: Prepared, jobs: Sequence[Job], blobs: BlobStore, listener: Listener
+    prepared: Prepared,
+    jobs: Sequence[Job],
+    blobs: BlobStore,
+    listener: Listener,
+    *,
+    traced: bool = False,
 ) -> tuple[LegResult, ...]:
     """Run legs concurrently.
 
     An interruption kills the containers of all legs, waits for their threads and is raised on.
+
+    Args:
+        prepared: The run.
+        jobs: The legs. When they are traced, each has a staged root of its own.
+        blobs: Where outputs go.
+        listener: Who is told.
+        traced: What cases open of the roots is to be told.
+
+    Raises:
+        InternalError: Two legs would be traced at one root.
     """
     session = prepared.session
+    roots = [job.root for job in jobs if job.root is not None]
+    if traced and len(set(roots)) < len(roots):
+        raise InternalError("two legs at once on one root: their reads could not be told apart")
     prepared.watch.start_control(prepared.decoy_places)
     started = clock.now()
     runners = [
-        LegRunner(session, prepared.suite, job.plan, blobs, listener, root=job.root) for job in jobs
+        LegRunner(session, prepared.suite, job.plan, blobs, listener, root=job.root, traced=traced)
+        for job in jobs
     ]
     with ThreadPoolExecutor(max_workers=len(runners), thread_name_prefix="leg") as pool:
         try:

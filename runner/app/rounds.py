@@ -93,7 +93,7 @@ class Rounds:
         jobs: list[Job] = []
         try:
             jobs.extend(map(self._job, orders))
-            return legs.run(self.prepared, jobs, self.blobs, self.listener)
+            return legs.run(self.prepared, jobs, self.blobs, self.listener, traced=True)
         finally:
             staged = {item.staged for item in self.prepared.roots.values()}
             for job in jobs:

@@ -210,7 +210,7 @@ def _judgements(context: _Context, suite: SuiteFile, report: Report) -> Iterator
 def _legs(context: _Context) -> Iterator[Wrong]:
     found = context.found
     yield from check_sequence(found)
-    yield from check_legs(context.suite, found.roots, found.records, found.sandbox)
+    yield from check_legs(context.suite, found.roots, found.records, found.sandbox, found.reads)
 
 
 def _evidence(context: _Context) -> Iterator[Wrong]:

@@ -20,6 +20,7 @@ WORKSPACE = "/workspace"
 AGENT = "/ao"
 UPPER = "/ao-upper"
 HOOKS = "/hooks"
+MARKS = "/ao-marks"
 HOME = "/home/case"
 SCRATCH = ("/tmp", HOME, "/dev/shm")
 USAGE_FILE = "/tmp/ao-usage.json"
@@ -84,6 +85,7 @@ class Placement(NamedTuple):
         workspace_volume: Name of the volume that is the workspace.
         upper: Upper layer of an overlay workspace.
         hooks: Staged hooks directory, if there is one.
+        marks: Folder of the marks of a read trace, which only the agent can open.
     """
 
     agent: str
@@ -91,6 +93,7 @@ class Placement(NamedTuple):
     context_root: str | None = None
     upper: str | None = None
     hooks: str | None = None
+    marks: str | None = None
 
 
 def base_environment(
@@ -151,6 +154,8 @@ def leg_container(
         )
     if placement.hooks is not None:
         mounts.append(Mount(kind="bind", source=placement.hooks, target=HOOKS, read_only=True))
+    if placement.marks is not None:
+        mounts.append(Mount(kind="bind", source=placement.marks, target=MARKS, read_only=True))
     if placement.upper is not None:
         mounts.append(Mount(kind="bind", source=placement.upper, target=UPPER, read_only=True))
     return ContainerSpec(

@@ -16,7 +16,7 @@ from runner.model.contextroots import ContextRoots, RootContent
 from runner.model.evidence import HooksEvidence, SandboxEvidence
 from runner.model.leg import ContextRoot, Degradation, DegradedReason
 from runner.model.observation import InsideEnd, InsideReport
-from runner.model.reads import ContextReads
+from runner.model.reads import ContextReads, LegReads
 from runner.model.record import RunRecord
 from runner.model.suite import SuiteFile
 
@@ -102,6 +102,7 @@ def check_legs(
     roots: ContextRoots,
     found: Sequence[RunRecord],
     sandbox: SandboxEvidence,
+    reads: ContextReads,
 ) -> Iterator[Wrong]:
     """Every leg is degraded by what the evidence shows, and by nothing that it refutes.
 
@@ -110,14 +111,17 @@ def check_legs(
         roots: Both context roots.
         found: Every record, before live state is considered.
         sandbox: Containers and what was seen from inside.
+        reads: Read traces; some say why a root was not looked at from inside at start.
     """
+    late = {leg.leg for leg in reads.legs if leg.granularity == "leg_of_one_case"}
     contents: dict[str, RootContent] = {content.leg: content for content in roots.roots}
     for record in found:
         at = f"{record_place(record.leg)}#/degraded_detail"
         own = record.degradation
         if own is not None and own.reason is DegradedReason.CONTEXT_ROOT_MUTATED_LIVE_STATE:
             continue  # What it was by itself is no longer known.
-        shown = dict(_shown(suite, contents, record, sandbox))
+        at_start = not (record.leg in late and _under_gvisor(record))
+        shown = dict(_shown(suite, contents, record, sandbox, at_start=at_start))
         if own is None:
             for detail, why in shown.items():
                 yield Wrong(at, f"the leg is not degraded, but {why} ({detail})")
@@ -142,6 +146,8 @@ def _shown(
     contents: Mapping[str, RootContent],
     record: RunRecord,
     sandbox: SandboxEvidence,
+    *,
+    at_start: bool,
 ) -> Iterator[tuple[str, str]]:
     """Details that the evidence of a leg gives, and in what words."""
     off = record.environment is not None and record.environment.hooks_disabled
@@ -160,18 +166,24 @@ def _shown(
         yield ("unsafe_entry" if root.refusal else named), "its context root was not staged"
     for seen in (record.inside, record.inside_end):
         if seen is not None:
-            yield from _seen(record, seen)
+            yield from _seen(record, seen, at_start=at_start)
     differing = [item for item in sandbox.containers if item.leg == record.leg and item.differences]
     told = [line for line in sandbox.problems if line.startswith(f"{record.leg}: ")]
     if differing or told:
         yield "sandbox_differs", "its sandbox was not what was asked for"
 
 
-def _seen(record: RunRecord, seen: InsideReport | InsideEnd) -> Iterator[tuple[str, str]]:
+def _under_gvisor(record: RunRecord) -> bool:
+    return record.runtime is not None and is_gvisor(record.runtime.oci_runtime)
+
+
+def _seen(
+    record: RunRecord, seen: InsideReport | InsideEnd, *, at_start: bool
+) -> Iterator[tuple[str, str]]:
     root = None
     if record.context_root_label is not None:
         root = ContextRoot(label="", sha256=record.context_root_sha256, path="")
-    if inside.root_degradation(root, seen) is not None:
+    if inside.root_degradation(root, seen, at_start=at_start) is not None:
         yield "digest_mismatch", "the context root inside was not the one that was staged"
     passed = record.environment.hook_environment if record.environment is not None else {}
     if any(seen.environment_sha256.get(name) != value for name, value in passed.items()):
@@ -353,6 +365,7 @@ def check_reads(
             yield Wrong(f"{at}/leg", f"there is no such leg, or twice: {leg.leg}")
             continue
         seen.add(leg.leg)
+        yield from _boundaries(leg, record, at)
         cases = {case.case_id for case in record.case_results}
         for number, case in enumerate(leg.cases):
             if case.case_id not in cases:
@@ -360,3 +373,20 @@ def check_reads(
             strange = [path for path in (*case.opened, *case.by_hooks) if path not in known]
             if strange:
                 yield Wrong(f"{at}/cases/{number}", f"no root has {strange[0]}")
+
+
+def _boundaries(leg: LegReads, record: RunRecord, at: str) -> Iterator[Wrong]:
+    """A trace is as fine as its runtime allows, and a complete one leaves no case out."""
+    one_case = leg.granularity == "leg_of_one_case"
+    if leg.granularity is not None and one_case is not _under_gvisor(record):
+        yield Wrong(f"{at}/granularity", f"cannot be under the runtime of leg {leg.leg}")
+    ran = [case.container for case in record.case_results if case.expectations]
+    if one_case and len(set(ran)) < len(ran):
+        yield Wrong(f"{at}/granularity", "cases shared a container")
+    order = [case.case_id for case in record.case_results]
+    told = [case.case_id for case in leg.cases]
+    if told != [case_id for case_id in order if case_id in told]:
+        yield Wrong(f"{at}/cases", "are not in the order in which they ran")
+    ended = {case.case_id for case in record.case_results if case.degraded_reason is None}
+    if leg.state == "complete" and not ended <= set(told):
+        yield Wrong(f"{at}/cases", f"are said to be complete, without {min(ended - set(told))}")

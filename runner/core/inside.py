@@ -81,10 +81,18 @@ def _bits(hexadecimal: str) -> int | None:
 
 
 def root_degradation(
-    root: ContextRoot | None, seen: InsideReport | InsideEnd
+    root: ContextRoot | None, seen: InsideReport | InsideEnd, *, at_start: bool = True
 ) -> Degradation | None:
-    """`digest_mismatch` when the context root inside is not the one that was staged."""
+    """`digest_mismatch` when the context root inside is not the one that was staged.
+
+    Args:
+        root: What was staged.
+        seen: What the agent found at start or at end.
+        at_start: False: it was told to look at the end only, so its first report names none.
+    """
     staged = root.sha256 if root is not None else None
+    if not at_start and isinstance(seen, InsideReport):
+        staged = None
     if seen.context_root_sha256 == staged:
         return None
     return Degradation(reason=DegradedReason.CONTEXT_ROOT_UNAVAILABLE, detail="digest_mismatch")

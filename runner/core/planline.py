@@ -26,6 +26,7 @@ AGENT_TARGET: Final = "/ao"
 CONTEXT_TARGET: Final = "/context/agents"
 HOOKS_TARGET: Final = "/hooks"
 UPPER_TARGET: Final = "/ao-upper"
+MARKS_TARGET: Final = "/ao-marks"
 SCRATCH: Final = ("/tmp", "/home/case", "/dev/shm")
 HOOK_ENV: Final = {"CLAUDE_PLUGIN_ROOT": HOOKS_TARGET, "CLAUDE_PROJECT_DIR": WORKSPACE}
 """What hooks find beside the environment of their case: the host's folders are not there."""
@@ -51,6 +52,8 @@ def encode_plan(
     limits: Limits | None = None,
     scratch: Sequence[str] = SCRATCH,
     hold_seconds: int = 0,
+    marks: str | None = None,
+    root_at_start: bool = True,
 ) -> bytes:
     """The line that the agent reads from its standard input.
 
@@ -68,6 +71,9 @@ def encode_plan(
         limits: Capture bounds; None: the defaults.
         scratch: Folders to empty between cases, absolute.
         hold_seconds: Stay up to this long after the last case, for inspection.
+        marks: Where the marks of a read trace are mounted; None when there is no trace.
+        root_at_start: Compute the root's digest before the first case too; False where that would
+            hide from a trace what the case opens.
 
     Returns:
         One line of JSON, at most `MAX_PLAN` bytes.
@@ -95,6 +101,8 @@ def encode_plan(
         "hooks_directory": None if plan.hooks is None else HOOKS_TARGET,
         "hooks": [_encode_hook(hook) for hook in plan.hooks.hooks] if plan.hooks else [],
         "hooks_before": plan.hooks.before if plan.hooks else 0,
+        "root_at_start": root_at_start,
+        "marks": marks,
         "upper": upper,
         "share_workspace": share_workspace,
         "leg_seconds": leg_seconds,

@@ -47,6 +47,7 @@ from runner.core.planline import (
     CONTEXT_TARGET,
     HOOKS_TARGET,
     MARKER_ENV,
+    MARKS_TARGET,
     MAX_PLAN,
     SCRATCH,
     UPPER_TARGET,
@@ -60,7 +61,8 @@ from runner.model.observation import InsideEnd, InsideReport
 
 __all__ = [
     "AGENT_TARGET", "CONTEXT_TARGET", "EXIT_FATAL", "EXIT_ORPHANED", "EXIT_REFUSED",
-    "HOOKS_TARGET", "MARKER_ENV", "MAX_FRAME", "MAX_PLAN", "SCRATCH", "UPPER_TARGET", "VERSION",
+    "HOOKS_TARGET", "MARKER_ENV", "MARKS_TARGET", "MAX_FRAME", "MAX_PLAN", "SCRATCH",
+    "UPPER_TARGET", "VERSION",
     "Bye", "CaseEnded", "CaseStarted", "Chunk", "Decoder", "Event", "ExecutionFacts", "Fatal",
     "FileChunk", "FileFacts", "Hello", "HookChunk", "Limits", "StreamFacts", "encode_plan",
     "runnable",

@@ -19,6 +19,7 @@ from runner.model.livewatch import Action, Process
 from runner.model.tree import path_text
 
 MODIFY: Final = 0x2
+OPEN: Final = 0x20
 ATTRIB: Final = 0x4
 CLOSE_WRITE: Final = 0x8
 MOVED_FROM: Final = 0x40
@@ -103,6 +104,63 @@ def folders(top: bytes) -> Iterator[bytes]:
                 raise
 
 
+class Queue:
+    """One inotify instance: whatever happens at its watches comes out in the kernel's order."""
+
+    def __init__(self) -> None:
+        """Open an instance that never waits.
+
+        Raises:
+            OSError: The kernel gives none (`max_user_instances`, or no such system call).
+        """
+        self._descriptor: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._descriptor < 0:
+            raise _last_error()
+
+    def fileno(self) -> int:
+        """To be polled."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Give every watch back."""
+        os.close(self._descriptor)
+
+    def add(self, path: bytes, mask: int) -> int:
+        """Watch a path; returns the number that its events carry.
+
+        Raises:
+            OSError: It cannot be watched; ENOSPC: `fs.inotify.max_user_watches` is reached.
+        """
+        watch: int = _libc.inotify_add_watch(self._descriptor, path, mask)
+        if watch < 0:
+            raise _last_error()
+        return watch
+
+    def remove(self, watch: int) -> None:
+        """Give a watch back, if it is there."""
+        _libc.inotify_rm_watch(self._descriptor, watch)
+
+    def read(self, size: int = _BUFFER) -> Iterator[tuple[int, int, bytes]]:
+        """The next events, in order: number of the watch, mask, name in its folder.
+
+        Args:
+            size: Most bytes to take.
+
+        Raises:
+            BlockingIOError: There are none.
+        """
+        return _records(os.read(self._descriptor, size))
+
+
+def _records(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    offset = 0
+    while offset < len(data):
+        watch, mask, _, length = _EVENT.unpack_from(data, offset)
+        offset += _EVENT.size
+        yield watch, mask, data[offset : offset + length].rstrip(b"\0")
+        offset += length
+
+
 class Inotify:
     """A source of sightings for `host.watch`; used by one thread.
 
@@ -116,20 +174,18 @@ class Inotify:
         Raises:
             OSError: The kernel gives none (`max_user_instances`, or no such system call).
         """
-        self._descriptor: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._descriptor < 0:
-            raise _last_error()
+        self._queue = Queue()
         self.lost = ""
         self._roots: tuple[bytes, ...] = ()
         self._folders: dict[int, bytes] = {}
 
     def fileno(self) -> int:
         """To be polled."""
-        return self._descriptor
+        return self._queue.fileno()
 
     def close(self) -> None:
         """Give every watch back."""
-        os.close(self._descriptor)
+        self._queue.close()
 
     def cover(self, root: bytes) -> None:
         """Watch a root, present or not, with everything below it."""
@@ -142,20 +198,12 @@ class Inotify:
         """What has happened since the last call; never waits."""
         for _ in range(_MOST_READS):
             try:
-                data = os.read(self._descriptor, _BUFFER)
+                events = self._queue.read()
             except BlockingIOError:
                 return
-            yield from self._parse(data)
+            for event in events:
+                yield from self._event(*event)
         self.lost = self.lost or "events came faster than they could be read"
-
-    def _parse(self, data: bytes) -> Iterator[Sighting]:
-        offset = 0
-        while offset < len(data):
-            watch, mask, _, length = _EVENT.unpack_from(data, offset)
-            offset += _EVENT.size
-            name = data[offset : offset + length].rstrip(b"\0")
-            offset += length
-            yield from self._event(watch, mask, name)
 
     def _event(self, watch: int, mask: int, name: bytes) -> Iterator[Sighting]:
         if mask & Q_OVERFLOW:
@@ -217,11 +265,11 @@ class Inotify:
                     pending.append(entry.path)
 
     def _watch(self, folder: bytes) -> bool:
-        watch = _libc.inotify_add_watch(self._descriptor, folder, _MASK)
-        if watch < 0:
-            self._missed(folder, _last_error())
+        try:
+            self._folders[self._queue.add(folder, _MASK)] = folder
+        except OSError as error:
+            self._missed(folder, error)
             return False
-        self._folders[watch] = folder
         return True
 
     def _missed(self, folder: bytes, error: OSError) -> None:
@@ -234,7 +282,7 @@ class Inotify:
 
     def _forget(self, top: bytes) -> None:
         for watch in [w for w, folder in self._folders.items() if within(folder, top)]:
-            _libc.inotify_rm_watch(self._descriptor, watch)
+            self._queue.remove(watch)
             del self._folders[watch]
 
 

@@ -104,6 +104,8 @@ class Leg:
         env: dict[str, str] | None = None,
         tamper: Callable[[Path], object] | None = None,
         verbose: bool = False,
+        marks: Path | None = None,
+        root_at_start: bool = True,
     ) -> None:
         self.client = docker.from_env()
         self.nonce = secrets.token_hex(16)
@@ -127,6 +129,8 @@ class Leg:
             leg_seconds=seconds,
             limits=limits,
             hold_seconds=hold,
+            marks="/ao-marks" if marks else None,
+            root_at_start=root_at_start,
         )
         self.decoder = Decoder(self.plan, nonce=self.nonce, limits=limits)
         self.outcome = Outcome()
@@ -136,6 +140,7 @@ class Leg:
         self._received = b""
         self._stack = contextlib.ExitStack()
         self._context = context
+        self._marks = marks
         self._overlay = overlay
         self._tamper = tamper
         self._command = [AGENT_COMMAND[0], *["-v"] * verbose, *AGENT_COMMAND[1:]]
@@ -166,6 +171,8 @@ class Leg:
         binds = [(self.home / "ao", "/ao")]
         if self._context is not None:
             binds.append((self._context, "/context/agents"))
+        if self._marks is not None:
+            binds.append((self._marks, "/ao-marks"))
         mounts: list[dict[str, Any]] = []
         if self._overlay:
             binds.append((self.home / "upper", "/ao-upper"))

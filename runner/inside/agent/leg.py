@@ -7,6 +7,7 @@ import os
 from .execution import Executor
 from .jsontext import json_flag
 from .link import Fatal
+from .marks import Marks
 from .processes import hold
 from .report import Reporter
 from .scratch import Scratch
@@ -26,12 +27,15 @@ def run_leg(link: Link, plan: dict[str, Any]) -> None:
     user = CaseUser(plan["uid"], plan["gid"])
     spawner = Spawner(user, plan["env_names"])
     reporter = Reporter(link, spawner, plan)
-    cases = Cases(link, plan, spawner)
+    marks = Marks(plan["marks"])
+    cases = Cases(link, plan, spawner, marks)
+    marks.enter(b"start")
     link.frame(b'"t":"hello","r":%s' % reporter.hello())
     link.push()
     reason, done = cases.run()
     body = b'"t":"bye","w":"%s","ctx":%s,"hks":%s,"env":%s,"n":%d'
     digests = (reporter.root_digest(), reporter.hooks_digest(), reporter.env_digests())
+    marks.enter(b"stop")
     link.frame(body % (reason.encode(), *digests, done))
     link.flush()
     if reason == "done" and plan["hold_seconds"]:
@@ -41,11 +45,12 @@ def run_leg(link: Link, plan: dict[str, Any]) -> None:
 class Cases:
     """The cases of the plan, as far as one container serves them."""
 
-    def __init__(self, link: Link, plan: dict[str, Any], spawner: Spawner) -> None:
+    def __init__(self, link: Link, plan: dict[str, Any], spawner: Spawner, marks: Marks) -> None:
         limits = plan["limits"]
         self._link = link
         self._plan = plan
         self._user = spawner.user
+        self._marks = marks
         self._executor = Executor(link, spawner)
         self._stream_limit = limits["stream_bytes"]
         self._hook_limit = limits["hook_bytes"]
@@ -79,20 +84,30 @@ class Cases:
         link, index = self._link, case["index"]
         command = case["command"]
         hooks, before = self._plan["hooks"], self._plan["hooks_before"]
+        enter = self._marks.enter
         link.frame(b'"t":"start","c":%d' % index)
         facts = b"null"
         if command is not None:
+            if before:
+                enter(b"before")
             for number, hook in enumerate(hooks[:before]):
                 self._hook(case, number, hook)
+            enter(b"case")
             facts = self._execute(case, 0, command)
+        enter(b"look")
         usage = self._look(case)
+        if case["probes"]:
+            enter(b"probe")
         for number, probe in enumerate(case["probes"], 1):
             found = self._execute(case, number, probe)
             link.frame(b'"t":"exec","c":%d,"x":%d,"e":%s' % (index, number, found))
         if command is not None:
             # Last, so that they cannot change what the case is judged by.
+            if before < len(hooks):
+                enter(b"after")
             for number, hook in enumerate(hooks[before:], before):
                 self._hook(case, number, hook)
+        enter(b"end")
         ran = command is not None or bool(case["probes"])
         wrote = workspace.written() if ran else False
         clean = True

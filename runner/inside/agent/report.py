@@ -36,6 +36,7 @@ class Reporter:
         self._context_root: str | None = plan["context_root"]
         self._hooks_directory: str | None = plan["hooks_directory"]
         self._scratch: list[str] = plan["scratch"]
+        self._root_at_start: bool = plan["root_at_start"]
 
     def hello(self) -> bytes:
         """The report before the first case, as JSON."""
@@ -70,7 +71,7 @@ class Reporter:
                 routes(),
                 json_list(shown),
                 json_list(writable),
-                self.root_digest(),
+                self.root_digest() if self._root_at_start else b"null",
                 self.env_digests(),
                 quote(os.uname().release),
                 *sys.version_info[:3],

@@ -19,7 +19,7 @@ from runner.core.confine import (
     leg_variables,
     plain_container,
 )
-from runner.core.planline import HOOKS_TARGET
+from runner.core.planline import HOOKS_TARGET, MARKS_TARGET
 from runner.model.container import Mount
 from tests.unit.builders import GOLDEN, container_spec, sha
 
@@ -194,6 +194,15 @@ def test_a_hooks_directory_is_one_more_read_only_bind_without_submounts() -> Non
         assert found["ReadOnly"] is True
         assert found["BindOptions"] == mounts["/ao"]["BindOptions"]
     assert confine.HOOKS == HOOKS_TARGET
+
+
+def test_marks_are_one_more_read_only_bind() -> None:
+    placement = Placement(agent="/a", workspace_volume="v", marks="/srv/stage/marks")
+    mounts = {item.target: item for item in container_spec(placement=placement).mounts}
+    assert list(mounts) == ["/ao", "/ao-marks", "/workspace"]
+    found = mounts["/ao-marks"]
+    assert (found.kind, found.source, found.read_only) == ("bind", "/srv/stage/marks", True)
+    assert confine.MARKS == MARKS_TARGET
 
 
 def test_scratch_is_sized_and_belongs_to_the_case_user() -> None:

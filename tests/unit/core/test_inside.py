@@ -87,6 +87,19 @@ def test_a_root_that_is_not_the_staged_one_is_unavailable(report: Any) -> None:
     assert root_degradation(None, report(context_root_sha256=None)) is None
 
 
+def test_a_root_that_is_looked_at_only_at_the_end_has_to_be_right_then() -> None:
+    mismatch = Degradation(reason=DegradedReason.CONTEXT_ROOT_UNAVAILABLE, detail="digest_mismatch")
+    start, end = inside_report(context_root_sha256=None), inside_end()
+    assert root_degradation(root(), start, at_start=False) is None
+    assert root_degradation(root(), start) == mismatch
+    # Then the agent must not have looked, and a look at the end is not optional.
+    assert root_degradation(root(), inside_report(), at_start=False) == mismatch
+    assert root_degradation(root(), end, at_start=False) is None
+    for found in (None, sha("e")):
+        late = inside_end(context_root_sha256=found)
+        assert root_degradation(root(), late, at_start=False) == mismatch
+
+
 @pytest.mark.parametrize("report", [inside_report, inside_end])
 @pytest.mark.parametrize(
     "environment, clean",

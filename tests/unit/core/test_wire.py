@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.core.wire import (
+    MARKS_TARGET,
     MAX_FRAME,
     Bye,
     CaseEnded,
@@ -469,6 +470,13 @@ def test_a_plan_names_the_context_root_only_when_there_is_one() -> None:
     assert encoded(plan(case(0)))["context_root"] is None
     root = ContextRoot(label="on", sha256=None, path="x")
     assert encoded(plan(case(0), root=root))["context_root"] == "/context/agents"
+
+
+def test_a_plan_says_where_marks_are_and_whether_the_root_may_be_opened_at_start() -> None:
+    document = encoded(plan(case(0)))
+    assert (document["marks"], document["root_at_start"]) == (None, True)
+    document = encoded(plan(case(0)), marks=MARKS_TARGET, root_at_start=False)
+    assert (document["marks"], document["root_at_start"]) == ("/ao-marks", False)
 
 
 def test_cases_degraded_beforehand_are_neither_sent_nor_expected() -> None:
