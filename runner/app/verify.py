@@ -204,12 +204,20 @@ def _judgements(context: _Context, suite: SuiteFile, report: Report) -> Iterator
         return
     for record, derived in zip(found.records, made, strict=True):
         report.taken += derived.taken
-        yield from _same(record_place(record.leg), record, derived.record)
+        place = record_place(record.leg)
+        mine, wanted = document(record), document(derived.record)
+        # What a case came to explains what the leg came to: it is named first.
+        first = first_difference(
+            {"case_results": mine["case_results"]}, {"case_results": wanted["case_results"]}
+        )
+        different = first or first_difference(mine, wanted)
+        if different is not None:
+            yield Wrong(f"{place}#{different.pointer or '/'}", different.words)
 
 
 def _legs(context: _Context) -> Iterator[Wrong]:
     found = context.found
-    yield from check_sequence(found)
+    yield from check_sequence(context.suite, found)
     yield from check_legs(context.suite, found.roots, found.records, found.sandbox, found.reads)
 
 

@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from runner.core.frames import Limits
 from runner.model.record import CaseResult, RunRecord, StreamRecord
 
+_LIMITS = Limits()
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 
@@ -28,6 +30,7 @@ class Reference(NamedTuple):
         size: Bytes that were written.
         kept: Leading bytes that were kept.
         sha256: Digest of all of them, as stated.
+        limit: So many are kept where there are more; None: it may be fewer.
     """
 
     pointer: str
@@ -36,6 +39,7 @@ class Reference(NamedTuple):
     size: int
     kept: int
     sha256: str | None
+    limit: int | None
 
 
 def references(record: RunRecord) -> Iterator[Reference]:
@@ -57,18 +61,19 @@ def _of_case(case: CaseResult, at: str, folder: str) -> Iterator[Reference]:
         if stream is not None:
             yield Reference(
                 f"{at}/{pointer}", f"{folder}/{name}", stream.path,
-                stream.size, stream.kept, stream.sha256,
+                stream.size, stream.kept, stream.sha256, _LIMITS.stream_bytes,
             )  # fmt: skip
     for number, receipt in enumerate(case.hooks):
         for name, output in (("stdout", receipt.stdout), ("stderr", receipt.stderr)):
             yield Reference(
                 f"{at}/hooks/{number}/{name}", f"{folder}/hook-{number}.{name}", output.path,
-                output.size, output.kept, output.sha256,
+                output.size, output.kept, output.sha256, _LIMITS.hook_bytes,
             )  # fmt: skip
     for number, file in enumerate(case.files):
         yield Reference(
             f"{at}/files/{number}", f"{folder}/file-{number}", file.blob,
             file.size, file.kept, file.sha256,
+            _LIMITS.file_bytes if file.state == "regular" else None,
         )  # fmt: skip
 
 
@@ -80,7 +85,8 @@ def mismatch(item: Reference, found: Mapping[str, Stored], *, withheld: bool) ->
         found: Every file of the evidence directory.
         withheld: The suite is a private holdout: nothing may be stored.
     """
-    if item.kept > item.size:
+    least = 0 if item.limit is None else min(item.size, item.limit)
+    if not least <= item.kept <= item.size:
         return f"keeps {item.kept} of {item.size} bytes"
     if withheld:
         return None if item.path is None else "an output of a private holdout is stored"

@@ -137,8 +137,16 @@ def _notes(found: Documents) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------- the legs
 
 
-def check_sequence(found: Documents) -> Iterator[Wrong]:
-    """The legs are those that the controls ask for, one after the other, and none is left out."""
+def check_sequence(suite: SuiteFile | None, found: Documents) -> Iterator[Wrong]:
+    """The legs are those that the controls ask for, one after the other, and none is left out.
+
+    Args:
+        suite: None when it is not known: its cases are then those of the first leg.
+        found: The documents.
+    """
+    for case in suite.suite.cases if suite is not None else ():
+        if all(row.case_id != case.id for row in found.records[0].case_results):
+            yield Wrong(record_place(OFF), f"case {case.id} of the suite is left out")
     if liveproof.degradation(found.live.proof) is not None:
         return  # Every record is degraded by now: what the controls saw is not known any more.
     wanted, units, done = rules(found.card), root_units(found.roots), 0

@@ -20,7 +20,7 @@ def reference(**fields: Any) -> Reference:
     """An output of five bytes, all of them kept."""
     values: dict[str, Any] = {
         "pointer": "/case_results/0/stdout", "place": PLACE, "path": PLACE,
-        "size": 5, "kept": 5, "sha256": SHA,
+        "size": 5, "kept": 5, "sha256": SHA, "limit": 5,
     }  # fmt: skip
     return Reference(**(values | fields))
 
@@ -65,6 +65,7 @@ def test_statement_and_bytes_agree() -> None:
         ({}, {PLACE: Stored(4, SHA)}, "has 4 bytes, 5 were kept"),
         ({}, {PLACE: Stored(5, EMPTY_SHA256)}, "has another SHA-256 than stated"),
         ({"kept": 6}, {PLACE: Stored(5, SHA)}, "keeps 6 of 5 bytes"),
+        ({"size": 9, "limit": 8}, {PLACE: Stored(5, SHA)}, "keeps 5 of 9 bytes"),
         ({"path": "legs/context_off/cases/a/stdout"}, {}, "its place is"),
         ({"path": "../../etc/passwd"}, {}, "its place is"),
         ({"path": None}, {}, "keeps 5 bytes and names no file"),
