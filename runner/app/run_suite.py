@@ -86,7 +86,10 @@ def run_suite(request: RunRequest, listener: Listener) -> SingleRun:
             refused = [item.refusal for item in ready.roots.values() if item.refusal]
             problems = (*liveproof.problems(live.proof), *refused, *leg.outcome.problems)
             evidence.write("live-state.v1", "evidence/live-state.json", live)
-            sandbox = sandbox_evidence(ready, (leg.outcome,))
+            # There is no scorecard to say the rest.
+            sandbox = sandbox_evidence(ready, (leg.outcome,)).model_copy(
+                update={"problems": problems}
+            )
             evidence.write("sandbox.v1", "evidence/sandbox.json", sandbox)
             hooks = hooks_evidence(ready, (leg.outcome,))
             evidence.write("hooks.v1", "evidence/hooks.json", hooks)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from runner.core.confine import LABEL
-from tests.container.projects import TOP, Project, Result
+from tests.container.projects import PATIENCE, TOP, Project, Result
 
 if TYPE_CHECKING:
     from runner.engine.docker_engine import DockerEngine
@@ -56,4 +56,5 @@ def bundled(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory)
     project.git("add", "-A")
     project.git("commit", "-q", "-m", "suites")
     options = ("--controls", "standard", "--json")
-    return Bundled(project, project.ao_eval("ab", "fixtures/suites", *options))
+    # Under gVisor every case of every one of these legs has a container of its own.
+    return Bundled(project, project.start("ab", "fixtures/suites", *options).finish(4 * PATIENCE))

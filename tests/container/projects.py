@@ -148,9 +148,9 @@ class Running:
             # Had it not worked, the case would go on waiting.
             self.project.execute(container, "touch", "/tmp/go")
 
-    def finish(self) -> Result:
+    def finish(self, seconds: float = PATIENCE) -> Result:
         """Wait for the end."""
-        stdout, stderr = self.process.communicate(timeout=PATIENCE)
+        stdout, stderr = self.process.communicate(timeout=seconds)
         return Result(
             self.process.returncode, stdout, stderr, self.project.new_directories(self._before)
         )

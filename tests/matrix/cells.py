@@ -25,7 +25,7 @@ ENGINES = {"bookworm": "20.10", "trixie": "26.1"}
 """Debian releases that the engines come from, and the versions that they must have."""
 RUNTIMES = ("runc", "runsc")
 MARKS = "container and not slow and not soak and not bench"
-GVISOR_SECONDS = 480
+GVISOR_SECONDS = 1200
 """Patience for one test under gVisor, where a container may take seconds and some start many."""
 
 
