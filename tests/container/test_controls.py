@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.container.projects import (
+    GVISOR,
     HELPFUL,
     NEEDS_HINT,
     Json,
@@ -145,7 +146,8 @@ def test_what_follows_the_name_of_a_staged_folder_is_no_win(project: Project) ->
     card = project.ao_eval("ab", project.suite(*cases), *STANDARD).document
     details = {item["degraded_detail"] for item in card["per_case"]}
     assert details <= {None, "context_not_read", "nondeterministic"}
-    assert "context_not_read" in details
+    # gVisor's mount table does not show it: nothing differs there.
+    assert ("context_not_read" in details) is not GVISOR
     assert card["resolution"]["improved"] == card["resolution"]["regressed"] == 0
 
 
