@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 
 import pytest
 
 from runner.core.confine import RECURSIVE_READ_ONLY_API
 from runner.engine.docker_engine import DockerEngine
-from tests.container.projects import GVISOR, HELPFUL, NEEDS_HINT, RUNTIME, Project, case
+from tests.container.projects import GVISOR, HELPFUL, NEEDS_HINT, RUNTIME, Json, Project, case
 
 pytestmark = pytest.mark.container
 
@@ -183,3 +184,48 @@ def test_the_helpful_root_helps_whatever_the_engine(project: Project) -> None:
     result = project.ao_eval("ab", "evals/demo.json")
     assert result.card["aggregate_delta"] == 1.0
     assert result.card["integrity"]["verdict"] == "clean"
+
+
+def test_under_another_runtime_a_scorecard_differs_only_where_it_speaks_of_the_runtime(
+    project: Project,
+) -> None:
+    write = "echo made > made && cat made"
+    project.suite(
+        case("hint", NEEDS_HINT),
+        case("writes", write),
+        case("fails", "false"),
+        case("same", "true"),
+    )
+    fixed = {"SOURCE_DATE_EPOCH": "1700000000"}
+    arguments = ("ab", "evals/demo.json", "--run-id", "same", "--controls", "standard")
+    cards = []
+    for number, runtime in enumerate(("runc", RUNTIME or "runc")):
+        # Beside the repository: in it the results would be part of the next run's workspace.
+        out = project.home / f"runs-{number}"
+        result = project.ao_eval(*arguments, "--runtime", runtime, "--out-dir", out, **fixed)
+        assert result.code == 0, result.stderr
+        (directory,) = out.iterdir()
+        cards.append((directory / "scorecard.json").read_bytes())
+    if not GVISOR:
+        assert cards[0] == cards[1]
+    else:
+        one, other = (_without_runtime(json.loads(card)) for card in cards)
+        assert one == other
+
+
+def _without_runtime(card: Json) -> Json:
+    """A scorecard without what names runtime, read-back, workspace mode and trace granularity."""
+    for name in ("oci_runtime", "workspace_mode"):
+        del card["inputs"][name]
+    del card["controls"]["trace"]
+    del card["integrity"]["sandbox"]
+    del card["integrity"]["live_state"]["mounts_checked"]
+    card["warnings"] = [line for line in card["warnings"] if not line.startswith("gVisor")]
+    for row in card["per_case"]:
+        # Whether something was *not* opened only a trace of that leg can say.
+        row["ignored_context_evidence"] = [
+            item
+            for item in row["ignored_context_evidence"]
+            if item["kind"] not in {"not_opened", "opened_without_effect"}
+        ]
+    return card

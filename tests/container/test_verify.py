@@ -27,7 +27,7 @@ from runner.attest.statement import ATTESTATION, TEST_RESULT_FILE
 from runner.model.verification import Verification
 from tests.conftest import MakeProject
 from tests.container.forging import Forger, Json, row
-from tests.container.projects import EXIT_0, NEEDS_HINT, Project, case
+from tests.container.projects import EXIT_0, NEEDS_HINT, Project, Result, case
 
 pytestmark = [pytest.mark.container, pytest.mark.slow]
 
@@ -78,6 +78,14 @@ def keep_key(folder: Path, name: str) -> Path:
     return path
 
 
+def run(project: Project, path: Path, run_id: str, key: Path, *more: object) -> Result:
+    """A signed run under the default controls, at a declared time."""
+    return project.ao_eval(
+        "ab", path, "--controls", "standard", "--run-id", run_id, "--sign-key", key, *more,
+        SOURCE_DATE_EPOCH="1700000000",
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def made(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Two signed runs of a suite that has a bit of everything."""
@@ -114,9 +122,7 @@ def made(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory) ->
     project.write({"evals/notes.txt": "notes\n"})
     directories = []
     for number in ("first", "second"):
-        result = project.ao_eval(
-            "ab", path, "--controls", "standard", "--run-id", number, "--sign-key", private
-        )
+        result = run(project, path, number, private)
         assert result.code == 0, result.stderr
         directories.append(result.evidence)
     return Made(
@@ -167,6 +173,17 @@ def test_the_run_showed_what_the_tampering_needs(made: Made) -> None:
     assert row(card["per_case"], HANGS)["degraded_detail"] == "timeout"
     assert row(card["per_case"], READS)["score_delta"] == 1
     assert card["controls"]["legs"] > 10
+
+
+def test_the_same_inputs_give_the_same_bytes(made: Made, tmp_path: Path) -> None:
+    path = made.project.repo / "evals" / "demo.json"
+    result = run(made.project, path, "first", made.keys.private, "--out-dir", tmp_path / "again")
+    assert result.code == 0, result.stderr
+    (directory,) = (tmp_path / "again").iterdir()
+    for name in ("scorecard.json", "report.html", "junit.xml", "summary.md", TEST_RESULT_FILE,
+                 "evidence/context-roots.json", "evidence/context-reads.json",
+                 "evidence/sandbox.json", "evidence/hooks.json", "suite.json"):  # fmt: skip
+        assert (directory / name).read_bytes() == (made.honest / name).read_bytes(), name
 
 
 def test_usage_is_told_apart_from_rejection(made: Made, tmp_path: Path) -> None:
