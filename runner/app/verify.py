@@ -17,13 +17,14 @@ from runner.core.canon import document
 from runner.core.crosscheck import (
     Wrong,
     check_hooks,
-    check_legs,
     check_reads,
+    check_receipts,
     check_roots,
     check_sandbox,
     record_place,
 )
 from runner.core.firstdifference import first_difference
+from runner.core.legcheck import check_legs
 from runner.core.livecheck import check_live
 from runner.core.rederive import (
     SCORECARD,
@@ -218,7 +219,9 @@ def _judgements(context: _Context, suite: SuiteFile, report: Report) -> Iterator
 def _legs(context: _Context) -> Iterator[Wrong]:
     found = context.found
     yield from check_sequence(context.suite, found)
-    yield from check_legs(context.suite, found.roots, found.records, found.sandbox, found.reads)
+    yield from check_legs(
+        context.suite, found.roots, found.records, found.sandbox, found.reads, hooks=found.hooks
+    )
 
 
 def _evidence(context: _Context) -> Iterator[Wrong]:
@@ -226,6 +229,7 @@ def _evidence(context: _Context) -> Iterator[Wrong]:
     yield from check_roots(found.roots, found.records)
     yield from check_sandbox(found.sandbox, found.records)
     yield from check_hooks(found.hooks, found.sandbox, found.records)
+    yield from check_receipts(found.hooks, found.records)
     yield from check_reads(found.reads, found.roots, found.records)
     yield from check_live(found.live, found.sandbox)
     yield from check_identity(found)

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from runner.core import inside
+from runner.core import hookreceipts, inside
 from runner.core.confine import is_gvisor
 from runner.core.hookenv import NAMESPACES
-from runner.core.plan import supported_variants, suppression
 from runner.core.treehash import TreeRecord, content_digest
 from runner.core.trials import OFF, ON
 from runner.core.units import mixed, records
 from runner.model.contextroots import ContextRoots, RootContent
-from runner.model.evidence import HooksEvidence, SandboxEvidence
-from runner.model.leg import ContextRoot, Degradation, DegradedReason
+from runner.model.evidence import CaseReceipts, HooksEvidence, SandboxEvidence
 from runner.model.observation import InsideEnd, InsideReport
 from runner.model.reads import ContextReads, LegReads
 from runner.model.record import RunRecord
-from runner.model.suite import SuiteFile
 
 ROOTS: Final = "evidence/context-roots.json"
 SANDBOX: Final = "evidence/sandbox.json"
@@ -36,6 +33,11 @@ class Wrong(NamedTuple):
 def record_place(leg: str) -> str:
     """Where the record of a leg lies."""
     return f"legs/{leg}/record.json"
+
+
+def under_gvisor(record: RunRecord) -> bool:
+    """Whether the leg's runtime is gVisor."""
+    return record.runtime is not None and is_gvisor(record.runtime.oci_runtime)
 
 
 # ------------------------------------------------------------------------------- context roots
@@ -92,114 +94,6 @@ def _root_of(
             yield Wrong(f"{at}#/context_root_label", f"is not {content.label}, as its root's is")
     if record.context_root_sha256 != wanted:
         yield Wrong(f"{at}#/context_root_sha256", f"is not that of {record.role.root}")
-
-
-# ----------------------------------------------------------------------------- degraded reasons
-
-
-def check_legs(
-    suite: SuiteFile | None,
-    roots: ContextRoots,
-    found: Sequence[RunRecord],
-    sandbox: SandboxEvidence,
-    reads: ContextReads,
-) -> Iterator[Wrong]:
-    """Every leg is degraded by what the evidence shows, and by nothing that it refutes.
-
-    Args:
-        suite: None for a private holdout.
-        roots: Both context roots.
-        found: Every record, before live state is considered.
-        sandbox: Containers and what was seen from inside.
-        reads: Read traces; some say why a root was not looked at from inside at start.
-    """
-    late = {leg.leg for leg in reads.legs if leg.granularity == "leg_of_one_case"}
-    contents: dict[str, RootContent] = {content.leg: content for content in roots.roots}
-    for record in found:
-        at = f"{record_place(record.leg)}#/degraded_detail"
-        own = record.degradation
-        if own is not None and own.reason is DegradedReason.CONTEXT_ROOT_MUTATED_LIVE_STATE:
-            continue  # What it was by itself is no longer known.
-        at_start = not (record.leg in late and _under_gvisor(record))
-        shown = dict(_shown(suite, contents, record, sandbox, at_start=at_start))
-        if own is None:
-            for detail, why in shown.items():
-                yield Wrong(at, f"the leg is not degraded, but {why} ({detail})")
-        elif own.detail in _EXPLAINED and own.detail not in shown:
-            yield Wrong(at, f"{own.reason.value}/{own.detail} is borne out by nothing")
-        elif own.detail not in _EXPLAINED:
-            yield from _observed(record, own, at)
-
-
-_EXPLAINED: Final = frozenset(
-    {"inherited", "option_env", "image_env", "suite_env", "scrub_prefix", "case_env"}
-    | {"missing", "unreadable", "unsafe_entry", "digest_mismatch", "directory_differs"}
-    | {"environment_differs", "sandbox_differs"}
-)
-"""Details that other documents have to bear out."""
-
-_SUPPRESSED: Final = ("inherited", "option_env", "image_env")
-
-
-def _shown(
-    suite: SuiteFile | None,
-    contents: Mapping[str, RootContent],
-    record: RunRecord,
-    sandbox: SandboxEvidence,
-    *,
-    at_start: bool,
-) -> Iterator[tuple[str, str]]:
-    """Details that the evidence of a leg gives, and in what words."""
-    off = record.environment is not None and record.environment.hooks_disabled
-    stated = record.degraded_detail or ""
-    by_suite = None
-    if suite is not None:
-        by_suite = suppression(suite.suite, invoker={}, options={}, image={}, suite_path=suite.path)
-    if by_suite is not None and not (off and stated in _SUPPRESSED):
-        yield by_suite.detail, "the suite suppresses hooks"
-    elif off:
-        detail = stated if stated in _SUPPRESSED or by_suite is None else by_suite.detail
-        yield detail or "inherited", "hooks were suppressed"
-    root = contents.get(record.role.root) if record.role is not None else None
-    if root is not None and root.sha256 is None:
-        named = stated if stated in {"missing", "unreadable", "unsafe_entry"} else "missing"
-        yield ("unsafe_entry" if root.refusal else named), "its context root was not staged"
-    for seen in (record.inside, record.inside_end):
-        if seen is not None:
-            yield from _seen(record, seen, at_start=at_start)
-    differing = [item for item in sandbox.containers if item.leg == record.leg and item.differences]
-    told = [line for line in sandbox.problems if line.startswith(f"{record.leg}: ")]
-    if differing or told:
-        yield "sandbox_differs", "its sandbox was not what was asked for"
-
-
-def _under_gvisor(record: RunRecord) -> bool:
-    return record.runtime is not None and is_gvisor(record.runtime.oci_runtime)
-
-
-def _seen(
-    record: RunRecord, seen: InsideReport | InsideEnd, *, at_start: bool
-) -> Iterator[tuple[str, str]]:
-    root = None
-    if record.context_root_label is not None:
-        root = ContextRoot(label="", sha256=record.context_root_sha256, path="")
-    if inside.root_degradation(root, seen, at_start=at_start) is not None:
-        yield "digest_mismatch", "the context root inside was not the one that was staged"
-    passed = record.environment.hook_environment if record.environment is not None else {}
-    if any(seen.environment_sha256.get(name) != value for name, value in passed.items()):
-        yield "environment_differs", "the hook environment inside was not the host's"
-
-
-def _observed(record: RunRecord, own: Degradation, at: str) -> Iterator[Wrong]:
-    """A leg that came to its end in order did not stop on the way."""
-    if own.reason is DegradedReason.CONTEXT_VARIANT_UNSUPPORTED:
-        if record.variant in supported_variants(record.axis):
-            yield Wrong(at, f"{record.variant} is a variant of the axis")
-        return
-    containers = {case.container for case in record.case_results}
-    reached = all(case.expectations for case in record.case_results)
-    if reached and len(containers) == 1 and record.inside_end is not None:
-        yield Wrong(at, f"the leg came to its end, yet is said to have stopped: {own.detail}")
 
 
 # -------------------------------------------------------------------------------------- sandbox
@@ -329,6 +223,24 @@ def check_hooks(
             yield Wrong(f"{at}/preserved", f"the evidence gives {str(preserved).lower()}")
 
 
+def check_receipts(hooks: HooksEvidence, found: Sequence[RunRecord]) -> Iterator[Wrong]:
+    """What is said of hooks around each case follows from the receipts of the first legs."""
+    first = [record for record in found if record.role and record.role.purpose == "first"]
+    if hooks.directory is None or any(record.degraded_reason for record in first):
+        return  # Rows of a degraded leg do not say any more which of them were reached.
+    wanted = tuple(
+        CaseReceipts(
+            case_id=sides[0].case_id,
+            complete=all(map(hookreceipts.complete, sides)),
+            equal=hookreceipts.equal(sides),
+        )
+        for sides in zip(*(record.case_results for record in first), strict=True)
+        if any(side.hooks for side in sides)
+    )
+    if hooks.directory.cases != wanted:
+        yield Wrong(f"{HOOKS}#/directory/cases", "do not follow from the receipts in the records")
+
+
 def _names(seen: InsideReport | InsideEnd | None) -> dict[str, str] | None:
     if seen is None:
         return None
@@ -378,7 +290,7 @@ def check_reads(
 def _boundaries(leg: LegReads, record: RunRecord, at: str) -> Iterator[Wrong]:
     """A trace is as fine as its runtime allows, and a complete one leaves no case out."""
     one_case = leg.granularity == "leg_of_one_case"
-    if leg.granularity is not None and one_case is not _under_gvisor(record):
+    if leg.granularity is not None and one_case is not under_gvisor(record):
         yield Wrong(f"{at}/granularity", f"cannot be under the runtime of leg {leg.leg}")
     ran = [case.container for case in record.case_results if case.expectations]
     if one_case and len(set(ran)) < len(ran):

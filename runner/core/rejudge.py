@@ -219,13 +219,11 @@ def _unreached(
     record: RunRecord, plan: CasePlan, stored: CaseResult, leg: Degradation | None
 ) -> Degradation | None:
     """Why a case was not reached: known beforehand, its leg's reason, or its container's end."""
-    if plan.degraded is not None or leg is not None:
-        return plan.degraded or leg
     stated = _degradation(stored)
     gvisor = record.runtime is not None and is_gvisor(record.runtime.oci_runtime)
     if stated is not None and gvisor and stated.detail in _BLAMED:
         return stated
-    return None
+    return plan.degraded or leg
 
 
 def _degradation(case: CaseResult) -> Degradation | None:

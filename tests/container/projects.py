@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from runner.app.reap import reap
+from runner.app.verify import verify
+from runner.attest.statement import ATTESTATION
 from runner.core.confine import LABEL, is_gvisor
 from runner.engine.docker_engine import DockerEngine
 
@@ -26,6 +28,8 @@ CASE_USER = os.geteuid() or 65532
 RUNTIME = os.environ.get("AO_EVAL_RUNTIME")
 """OCI runtime that the tests are run under; None: the engine's default."""
 GVISOR = is_gvisor(RUNTIME)
+VERIFIED = bool(os.environ.get("AO_EVAL_TEST_VERIFY"))
+"""Every honest evidence directory that a test makes, whatever it shows, has to be accepted."""
 PATIENCE = 240.0 if GVISOR else 100.0
 """Seconds for anything that takes a few on an idle machine; gVisor starts a container a case."""
 
@@ -151,9 +155,10 @@ class Running:
     def finish(self, seconds: float = PATIENCE) -> Result:
         """Wait for the end."""
         stdout, stderr = self.process.communicate(timeout=seconds)
-        return Result(
-            self.process.returncode, stdout, stderr, self.project.new_directories(self._before)
-        )
+        directories = self.project.new_directories(self._before)
+        if VERIFIED:
+            _assert_verified(directories)
+        return Result(self.process.returncode, stdout, stderr, directories)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the command itself, not to its children."""
@@ -161,6 +166,13 @@ class Running:
 
     def _has(self, container: str, path: str) -> bool:
         return self.project.execute(container, "test", "-e", path) == 0
+
+
+def _assert_verified(directories: Iterable[Path]) -> None:
+    for directory in directories:
+        if (directory / ATTESTATION).exists():
+            found = verify(directory)
+            assert found.verdict == "accepted", (directory, found.problems)
 
 
 class Project:
