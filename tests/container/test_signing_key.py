@@ -36,7 +36,7 @@ def test_a_key_that_lies_in_the_repository_is_seen_by_no_case_and_its_mode_warne
     assert result.case("looks")["status"] == "pass", result.output("looks")
     assert "chmod 600" in result.stderr
     assert len(result.read("attestation.dsse.json")["signatures"]) == 1
-    assert b"PRIVATE" not in b"".join(
+    assert b"PRIVATE KEY" not in b"".join(
         path.read_bytes() for path in result.evidence.rglob("*") if path.is_file()
     )
     # It is left out for the sake of the key alone: without one it is a file like any other.
@@ -106,7 +106,8 @@ def test_a_private_holdout_is_verified_as_far_as_it_can_be_and_says_how_far(
         assert project.ao_eval("verify", result.evidence, *arguments).code == 5
 
     other = project.repo / "other.json"
-    other.write_text(path.read_text(encoding="utf-8").replace("x", "y"), encoding="utf-8")
+    another = {**json.loads(path.read_bytes()), "name": "another"}
+    other.write_text(json.dumps(another), encoding="utf-8")
     wrong = project.ao_eval("verify", result.evidence, "--suite", other)
     assert wrong.code == 5
     assert "is not the suite that the scorecard has the digest of" in wrong.stdout

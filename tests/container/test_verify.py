@@ -121,10 +121,12 @@ def made(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory) ->
     )
     project.write({"evals/notes.txt": "notes\n"})
     directories = []
-    for number in ("first", "second"):
-        result = run(project, path, number, private)
+    for run_id in ("first", "second"):
+        # Beside the repository: in it they would be part of the next run's workspace.
+        out = folder / run_id
+        result = run(project, path, run_id, private, "--out-dir", out)
         assert result.code == 0, result.stderr
-        directories.append(result.evidence)
+        directories.append(next(out.iterdir()))
     return Made(
         project, directories[0], directories[1],
         Keys(private, private.with_suffix(".pub"), stranger),
