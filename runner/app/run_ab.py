@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import re
-import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from runner import __version__
 from runner.app import clock, legs
-from runner.app.attest import attest, signing_key
+from runner.app.attest import attest
+from runner.app.comparison import (
+    Compared,
+    Comparison,
+    compare_suites,
+    copy_out,
+    default_run_id,
+    inputs,
+)
 from runner.app.evidence import (
     Evidence,
     context_reads,
@@ -21,57 +25,21 @@ from runner.app.evidence import (
     sandbox_evidence,
 )
 from runner.app.legs import LegResult
-from runner.app.prepare import Bench, Prepared, open_bench, prepared
+from runner.app.prepare import Bench, Prepared, prepared
 from runner.app.request import RunRequest
 from runner.app.roots import default_root, helpful_in_off
 from runner.app.rounds import Rounds
-from runner.app.suites import find_suites, load_suite
 from runner.attest.keys import SigningKey
 from runner.core import liveproof
 from runner.core.assemble import EXCERPT_BYTES, Observed, as_reported, assemble, excerpts
-from runner.core.canon import canonical, digest
 from runner.core.confine import is_gvisor
 from runner.core.controls import Rules
-from runner.core.exitcode import Wanted, highest, of_scorecard
 from runner.core.pair import Excerpt
-from runner.core.stats import adjust
 from runner.core.trials import OFF, ON
 from runner.errors import InputError
-from runner.host.atomic import write_atomic
 from runner.model.liveproof import LiveStateEvidence, LiveStateProof
-from runner.model.scorecard import ContextScorecard, Inputs
+from runner.model.scorecard import ContextScorecard
 from runner.report.progress import Listener
-
-_LONGEST_RUN_ID = 160
-"""Leaves room for the time before it and the leg behind it."""
-
-_RUN_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:-]{{0,{_LONGEST_RUN_ID - 1}}}")
-
-
-@dataclass(frozen=True)
-class Compared:
-    """One suite's comparison and where its evidence lies."""
-
-    scorecard: ContextScorecard
-    canonical: bytes
-    directory: Path
-    notices: tuple[str, ...]
-    """Path, time and writer of changes of live state: to be told first."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What the command found.
-
-    Attributes:
-        results: One for each suite.
-        document: The one JSON document of `--json`.
-        exit_code: Highest ranking over all suites.
-    """
-
-    results: tuple[Compared, ...]
-    document: str
-    exit_code: int
 
 
 def run_ab(request: RunRequest, listener: Listener) -> Comparison:
@@ -84,51 +52,7 @@ def run_ab(request: RunRequest, listener: Listener) -> Comparison:
     Raises:
         AoEvalError: Something keeps the comparison from being made at all; see the exit codes.
     """
-    suites = find_suites(request.suites)
-    _check_outputs(request, suites)
-    for suite in suites:
-        load_suite(suite)  # a bad suite is refused before any leg of another one runs
-    key = signing_key(request.sign_key)
-    bench = open_bench(request)
-    results = tuple(_compare(request, bench, suite, listener, key=key) for suite in suites)
-    wanted = Wanted(
-        delta=request.gates.require_delta,
-        valid=request.gates.require_valid,
-        passing=request.gates.require_pass,
-    )
-    cards = [result.canonical.decode().rstrip("\n") for result in results]
-    return Comparison(
-        results=results,
-        document=cards[0] if len(cards) == 1 else _together(results, cards),
-        exit_code=highest([of_scorecard(result.scorecard, wanted) for result in results]),
-    )
-
-
-def _together(results: Sequence[Compared], cards: Sequence[str]) -> str:
-    """The document of several suites; a scorecard's bytes do not depend on the others."""
-    head = (
-        canonical([item._asdict() for item in adjust([r.scorecard for r in results])])
-        .decode()
-        .rstrip("\n")
-    )
-    return f'{{"holm":{head},"runs":[{",".join(cards)}]}}'
-
-
-def _check_outputs(request: RunRequest, suites: Sequence[Path]) -> None:
-    """Refuse outputs that would overwrite each other or cannot be written, before any leg runs."""
-    check_run_id(request.run_id)
-    single = ("--out", request.out), ("--delta-out", request.delta_out)
-    for option, path in single:
-        if path is None:
-            continue
-        if len(suites) > 1:
-            raise InputError(f"{option} takes one suite", where=str(path), remedy="use --out-dir")
-        if not path.resolve().parent.is_dir():
-            raise InputError("its folder does not exist", where=f"{option} {path}")
-    if len(suites) > 1 and (request.off_root or request.on_root):
-        raise InputError("--context-off-agents-dir and --context-on-agents-dir take one suite")
-    if len(suites) > 1 and request.run_id:
-        raise InputError("--run-id takes one suite")
+    return compare_suites(request, listener, _compare)
 
 
 def _compare(
@@ -136,7 +60,6 @@ def _compare(
     bench: Bench,
     suite_path: Path,
     listener: Listener,
-    *,
     key: SigningKey | None,
 ) -> Compared:
     on_root = request.on_root or default_root(suite_path, ON)
@@ -164,28 +87,8 @@ def _compare(
             scorecard = assemble(observed, _excerpts(evidence, observed))
             written = _write(evidence, observed, scorecard, live, key)
             directory = evidence.finish()
-    _copies(request, written)
+    copy_out(request, written.scorecard, written.records)
     return Compared(scorecard, written.scorecard, directory, liveproof.notices(live))
-
-
-def default_run_id(suite_id: str) -> str:
-    """`eval-<time>-<suite id>-<random>`: two runs in one second do not collide."""
-    short = suite_id[: _LONGEST_RUN_ID // 2]
-    return f"eval-{clock.compact(time.time())}-{short}-{secrets.token_hex(3)}"
-
-
-def check_run_id(run_id: str | None) -> None:
-    """Refuse a run id that could not name a directory or a leg.
-
-    Raises:
-        InputError: It is not one.
-    """
-    if run_id is not None and not _RUN_ID.fullmatch(run_id):
-        raise InputError(
-            "is not a run id",
-            where=f"--run-id {run_id}",
-            remedy=f"use letters, digits and . _ : -, at most {_LONGEST_RUN_ID}",
-        )
 
 
 def _check_roots(request: RunRequest, ready: Prepared) -> None:
@@ -223,7 +126,7 @@ def _observed(rounds: Rounds, results: Sequence[LegResult], live: LiveStateProof
         hooks=hooks_evidence(ready, outcomes),
         reads=context_reads(outcomes),
         roots=context_roots(ready),
-        inputs=_inputs(ready),
+        inputs=inputs(ready),
         rules=rounds.rules,
         null_check=request.null_check,
         run_id=rounds.run_id,
@@ -237,25 +140,6 @@ def _excerpts(evidence: Evidence, observed: Observed) -> Excerpt:
         observed.records,
         lambda path: evidence.head(path, EXCERPT_BYTES),
         holdout=observed.suite.suite.is_holdout,
-    )
-
-
-def _inputs(ready: Prepared) -> Inputs:
-    session = ready.session
-    info = session.engine.info()
-    return Inputs.model_validate(
-        {
-            "suite_sha256": ready.suite.sha256,
-            "workspace_sha256": session.stage.workspace_sha256,
-            "workspace_mode": legs.workspace_mode(ready),
-            "image": session.image.reference,
-            "image_id": session.image.id,
-            "agent_sha256": session.stage.agent_sha256,
-            "hook_environment_sha256": digest(ready.hooks.fingerprint()),
-            "oci_runtime": session.runtime or info.default_runtime,
-            "engine": f"docker {info.version}",
-            "runner_version": __version__,
-        }
     )
 
 
@@ -294,14 +178,3 @@ def _write(
         evidence.write_text("suite.json", observed.suite.source)
     attest(evidence, scorecard, observed.sandbox, key)
     return _Written(card, {leg: written[leg] for leg in (OFF, ON)})
-
-
-def _copies(request: RunRequest, written: _Written) -> None:
-    """Copies under the names that the format's first command used."""
-    if request.delta_out is not None:
-        write_atomic(request.delta_out, written.scorecard)
-    if request.out is not None:
-        for variant, data in written.records.items():
-            side = variant.replace("_", "-")
-            path = request.out.with_name(f"{request.out.stem}-{side}{request.out.suffix}")
-            write_atomic(path, data)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.app import clock, legs
+from runner.app.comparison import check_run_id, default_run_id
 from runner.app.evidence import Evidence, hooks_evidence, sandbox_evidence
 from runner.app.legs import Job
 from runner.app.prepare import Prepared, open_bench, prepared
 from runner.app.request import RunRequest
 from runner.app.roots import default_root
-from runner.app.run_ab import check_run_id, default_run_id
 from runner.core import liveproof
 from runner.core.canon import canonical, document
 from runner.core.confine import HOME

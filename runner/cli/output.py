@@ -17,7 +17,7 @@ from runner.report.progress import Listener, Progress, Quiet
 from runner.report.text import visible
 
 if TYPE_CHECKING:
-    from runner.app.run_ab import Comparison
+    from runner.app.comparison import Comparison
     from runner.app.run_suite import SingleRun
 
 _NARROWEST = 60

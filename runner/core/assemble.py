@@ -6,7 +6,7 @@ verifies the run's evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from runner.core import liveproof
@@ -166,7 +166,13 @@ def assemble(observed: Observed, excerpt: Excerpt) -> ContextScorecard:
             cases=tuple(row for row in causes.values() if row is not None),
         ),
         inputs=observed.inputs,
-        integrity=integrity(observed),
+        integrity=integrity(
+            observed.live,
+            observed.sandbox,
+            observed.hooks,
+            refused=[item.refusal for item in observed.roots.roots if item.refusal is not None],
+            apart={"AO_CONTEXT_VARIANT"},
+        ),
         warnings=(*liveproof.warnings(observed.live), *observed.notes),
     )
 
@@ -208,11 +214,24 @@ def _trace(reads: ContextReads) -> TraceSummary:
     return TraceSummary(state=weakest.state, detail=weakest.detail, granularity=weakest.granularity)
 
 
-def integrity(observed: Observed) -> Integrity:
-    """Was the measurement clean? Derived from the evidence documents alone."""
-    sandbox, hooks = observed.sandbox, observed.hooks
-    refused = [item.refusal for item in observed.roots.roots if item.refusal is not None]
-    problems = (*liveproof.problems(observed.live), *refused, *sandbox.problems)
+def integrity(
+    live: LiveStateProof,
+    sandbox: SandboxEvidence,
+    hooks: HooksEvidence,
+    *,
+    refused: Sequence[str] = (),
+    apart: Collection[str],
+) -> Integrity:
+    """Was the measurement clean? Derived from the evidence documents alone.
+
+    Args:
+        live: Live state, before and after.
+        sandbox: Containers as read back, and as seen from inside.
+        hooks: The hook environment in its places.
+        refused: What was refused at staging, and why.
+        apart: Hook variables that make the legs what they are; all others must be equal.
+    """
+    problems = (*liveproof.problems(live), *refused, *sandbox.problems)
     inside = {item.leg: item.start for item in sandbox.inside}
     seen = [report for report in inside.values() if report is not None]
     verdict: Literal["clean", "violated", "unknown"] = "clean"
@@ -223,7 +242,7 @@ def integrity(observed: Observed) -> Integrity:
         verdict = "unknown"
     return Integrity(
         verdict=verdict,
-        live_state=observed.live,
+        live_state=live,
         sandbox=SandboxProof(
             containers=len(sandbox.containers),
             differences=sum(len(item.differences) for item in sandbox.containers),
@@ -236,7 +255,7 @@ def integrity(observed: Observed) -> Integrity:
         hooks=HooksProof(
             names=tuple(sorted(hooks.host)),
             dropped=hooks.dropped,
-            equal_in_both_legs=_equal_hooks(hooks),
+            equal_in_both_legs=_equal_hooks(hooks, apart),
             preserved=all(leg.preserved for leg in hooks.legs),
             directory_sha256=hooks.directory.sha256 if hooks.directory else None,
             hooks=hooks.directory.hooks if hooks.directory else (),
@@ -246,10 +265,10 @@ def integrity(observed: Observed) -> Integrity:
     )
 
 
-def _equal_hooks(hooks: HooksEvidence) -> bool:
+def _equal_hooks(hooks: HooksEvidence, apart: Collection[str]) -> bool:
     """Equal but for the variables that make the legs what they are."""
     seen: list[Mapping[str, str]] = [
-        {k: v for k, v in (leg.inside_at_start or {}).items() if k != "AO_CONTEXT_VARIANT"}
+        {k: v for k, v in (leg.inside_at_start or {}).items() if k not in apart}
         for leg in hooks.legs
     ]
     return all(item == seen[0] for item in seen)

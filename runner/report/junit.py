@@ -35,18 +35,18 @@ def render_junit(scorecard: ContextScorecard) -> bytes:
         _properties(suite, scorecard, leg)
         for pair in scorecard.per_case:
             side = pair.context_off if leg.variant == "context_off" else pair.context_on
-            _add(suite, pair.case_id, _side_result(pair, side, leg))
-        _close(document, suite)
+            add(suite, pair.case_id, _side_result(pair, side, leg))
+        close(document, suite)
     problems = wording.integrity_lines(scorecard)
     if problems:
         suite = TestSuite(f"{name}.integrity")
-        _add(
+        add(
             suite,
             "measurement",
-            _said(Error, scorecard.integrity.verdict, problems[0], "\n".join(problems)),
+            said(Error, scorecard.integrity.verdict, problems[0], "\n".join(problems)),
         )
-        _close(document, suite)
-    return _to_bytes(document)
+        close(document, suite)
+    return to_bytes(document)
 
 
 def render_record_junit(record: RunRecord) -> bytes:
@@ -60,7 +60,7 @@ def render_record_junit(record: RunRecord) -> bytes:
     """
     document = JUnitXml()
     suite = TestSuite(f"{visible(record.suite.id)}.{visible(record.leg)}")
-    _put(
+    put(
         suite,
         {
             "run_id": record.run_id,
@@ -75,14 +75,14 @@ def render_record_junit(record: RunRecord) -> bytes:
     for case in record.case_results:
         reason = case.degraded_reason or record.degraded_reason
         detail = case.degraded_detail if case.degraded_reason else record.degraded_detail
-        result = _result(case.status, reason, detail, _expectations_text(case))
-        _add(suite, case.case_id, result, seconds=case.duration_ms / 1000)
-    _close(document, suite)
-    return _to_bytes(document)
+        result = verdict_of(case.status, reason, detail, _expectations_text(case))
+        add(suite, case.case_id, result, seconds=case.duration_ms / 1000)
+    close(document, suite)
+    return to_bytes(document)
 
 
 def _properties(suite: TestSuite, card: ContextScorecard, leg: LegSummary) -> None:
-    _put(
+    put(
         suite,
         {
             "run_id": leg.run_id,
@@ -104,7 +104,8 @@ def _properties(suite: TestSuite, card: ContextScorecard, leg: LegSummary) -> No
     )
 
 
-def _put(suite: TestSuite, properties: dict[str, str | None]) -> None:
+def put(suite: TestSuite, properties: dict[str, str | None]) -> None:
+    """Add the properties that are known."""
     for name, value in properties.items():
         if value is not None:
             suite.add_property(name, visible(value))
@@ -123,7 +124,7 @@ def _side_result(pair: PairedCase, side: LegCase, leg: LegSummary) -> FinalResul
         for item in pair.decision_evidence
         if isinstance(item, EvaluatorFact) and getattr(item, side.variant) is not Verdict.PASSED
     ]
-    return _result(side.status, reason, detail, facts)
+    return verdict_of(side.status, reason, detail, facts)
 
 
 def _expectations_text(case: CaseResult) -> list[str]:
@@ -135,35 +136,37 @@ def _expectations_text(case: CaseResult) -> list[str]:
     ]
 
 
-def _result(
+def verdict_of(
     status: Status, reason: DegradedReason | None, detail: str | None, facts: list[str]
 ) -> FinalResult | None:
-    """None is a pass, and only a status `pass` that nothing degrades is one."""
+    """What a status comes to; None is a pass, which only an undegraded `pass` is."""
     body = "\n".join(facts)
     if reason is not None:
         live = (reason, detail) == (DegradedReason.RUNTIME_UNAVAILABLE, "live_runtime")
-        return _said(Skipped if live else Error, reason.value, detail or "unknown", body)
+        return said(Skipped if live else Error, reason.value, detail or "unknown", body)
     match status:
         case Status.PASS:
             return None
         case Status.FAIL:
-            return _said(Failure, "fail", facts[0] if facts else "the case failed", body)
+            return said(Failure, "fail", facts[0] if facts else "the case failed", body)
         case Status.SKIPPED:
-            return _said(Skipped, status.value, "skipped", body)
+            return said(Skipped, status.value, "skipped", body)
         case Status.ERROR | Status.INCONCLUSIVE:
-            return _said(Error, status.value, facts[0] if facts else status.value, body)
+            return said(Error, status.value, facts[0] if facts else status.value, body)
 
 
-def _said(kind: type[FinalResult], type_: str, message: str, body: str) -> FinalResult:
+def said(kind: type[FinalResult], type_: str, message: str, body: str) -> FinalResult:
+    """A result with its type and message, made visible."""
     result = kind(visible(message), visible(type_))
     if body:
         result.text = visible(body, newlines=True)
     return result
 
 
-def _add(
+def add(
     suite: TestSuite, case_id: str, result: FinalResult | None, seconds: float | None = None
 ) -> None:
+    """Add a testcase; no result is a pass."""
     case = TestCase(visible(case_id), classname=suite.name)
     if seconds is not None:
         case.time = seconds
@@ -173,14 +176,16 @@ def _add(
     suite.append(case)  # type: ignore[no-untyped-call]
 
 
-def _close(document: JUnitXml, suite: TestSuite) -> None:
+def close(document: JUnitXml, suite: TestSuite) -> None:
+    """Finish a suite, which is never left without a testcase."""
     if not list(suite):
         # Some readers choke on an empty suite, others count it as green.
-        _add(suite, "cases", Error("the leg has no case", "no_case"))
+        add(suite, "cases", Error("the leg has no case", "no_case"))
     suite.update_statistics()  # type: ignore[no-untyped-call]
     document.add_testsuite(suite)
 
 
-def _to_bytes(document: JUnitXml) -> bytes:
+def to_bytes(document: JUnitXml) -> bytes:
+    """The document as UTF-8 XML."""
     document.update_statistics()  # type: ignore[no-untyped-call]
     return bytes(document.tostring()) + b"\n"  # type: ignore[no-untyped-call]
