@@ -192,7 +192,13 @@ class RunDirectory:
         try:
             return os.open(path, flags, 0o644)
         except FileNotFoundError:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
+            folder = os.path.dirname(path)
+            try:
+                os.mkdir(folder)  # the folder of a case: only the first one lacks more than this
+            except FileNotFoundError:
+                os.makedirs(folder, exist_ok=True)
+            except FileExistsError:
+                pass
             return os.open(path, flags, 0o644)
 
     def finalize(self) -> Path:

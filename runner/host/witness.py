@@ -12,6 +12,8 @@ import errno
 import hashlib
 import os
 import stat
+import struct
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -38,6 +40,9 @@ _NO_XATTRS: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP})
 # The type was looked at before, but O_NONBLOCK keeps a FIFO swapped in since then from hanging us.
 _FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_LENGTH: Final = struct.Struct(">I").pack
+_ENCODING: Final = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 
 _Rows = list[tuple[bytes, bytes]]
 
@@ -98,12 +103,12 @@ def _take(root: Path) -> TreeManifest:
     rows.sort()
     digest = hashlib.sha256(b"ao-witness-v1\0" + (b"+" if present else b"-"))
     for path, row in rows:
-        digest.update(len(path).to_bytes(4, "big") + path + len(row).to_bytes(4, "big") + row)
+        digest.update(b"%b%b%b%b" % (_LENGTH(len(path)), path, _LENGTH(len(row)), row))
     return TreeManifest(
         root=real,
         present=present,
-        paths=tuple(path for path, _ in rows),
-        rows=tuple(row for _, row in rows),
+        paths=tuple([path for path, _ in rows]),
+        rows=tuple([row for _, row in rows]),
         sha256=digest.hexdigest(),
     )
 
@@ -196,13 +201,13 @@ class _Walk:
             self.rows.append((path, _pack(b"d", before, b"", _xattrs(descriptor))))
             for entry in children:
                 # The descriptor makes scandir yield text; surrogateescape gives the bytes back.
-                child = os.fsencode(entry.name)
+                child = entry.name.encode(*_ENCODING)
                 current = prefix + child
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append(child)
-                elif entry.is_file(follow_symlinks=False):
+                if entry.is_file(follow_symlinks=False):
                     row = _file_row(descriptor, child, self.root, current)
                     self.rows.append((current, row))
+                elif entry.is_dir(follow_symlinks=False):
+                    pending.append(child)
                 else:
                     info = os.stat(child, dir_fd=descriptor, follow_symlinks=False)
                     self.rows.append((current, _row(descriptor, child, info, self.root, current)))

@@ -3,12 +3,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from typing_extensions import override
 
 from runner.model.scorecard import ContextScorecard
+from runner.report import html
 from runner.report.html import render_html
 from tests.unit.report import builders as b
 
@@ -137,3 +140,54 @@ def test_what_is_not_clean_stands_before_both_legs_and_what_is_clean_after() -> 
 
 def test_the_same_scorecard_gives_the_same_page() -> None:
     assert render_html(b.partly_degraded()) == render_html(b.partly_degraded())
+
+
+@pytest.fixture
+def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder for compiled templates, and no memory of earlier ones."""
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    _forget()
+    return tmp_path
+
+
+def _forget() -> None:
+    html.compile_page.cache_clear()
+    html._environment.cache_clear()
+
+
+def _kept(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_a_template_compiled_by_an_earlier_process_gives_the_same_page(compiled: Path) -> None:
+    first = render_html(b.helped())
+    (kept,) = _kept(compiled)
+    before = kept.stat().st_ino
+    _forget()
+    assert render_html(b.helped()) == first
+    assert kept.stat().st_ino == before
+
+
+def test_a_damaged_or_outdated_compiled_template_is_compiled_again(compiled: Path) -> None:
+    first = render_html(b.helped())
+    (kept,) = _kept(compiled)
+    whole = kept.read_bytes()
+    for wrong in (b"", whole[:40], whole.replace(b"d", b"e")[:100] + whole[100:]):
+        kept.write_bytes(wrong)
+        _forget()
+        assert render_html(b.helped()) == first
+        assert kept.read_bytes() == whole
+
+
+def test_a_folder_that_cannot_hold_compiled_templates_is_no_error(
+    compiled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (compiled / "file").write_text("")
+    monkeypatch.setattr(sys, "pycache_prefix", str(compiled / "file"))
+    assert render_html(b.helped())
+    monkeypatch.setattr(sys, "pycache_prefix", str(compiled))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    _forget()
+    assert render_html(b.helped())
+    assert [path.name for path in _kept(compiled)] == ["file"]
