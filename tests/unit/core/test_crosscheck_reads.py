@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from runner.core.crosscheck import check_legs, check_reads
+from runner.core.crosscheck import check_reads
+from runner.core.legcheck import check_legs
 from runner.model.contextroots import ContextRoots, RootContent, RootEntry
 from runner.model.leg import LegRole
 from runner.model.reads import CaseReads, ContextReads, LegReads
@@ -102,5 +103,6 @@ def test_a_root_not_looked_at_at_start_needs_a_trace_that_says_why(
         inside_end=inside_end(context_root_sha256=end * 64),
     )
     sandbox: Any = SimpleNamespace(containers=(), problems=())
-    found = [item.problem for item in check_legs(SUITE, roots(), [of], sandbox, reads)]
+    hooks: Any = SimpleNamespace(directory=None)
+    found = [item.problem for item in check_legs(SUITE, roots(), [of], sandbox, reads, hooks=hooks)]
     assert any("digest_mismatch" in line for line in found) is not clean
