@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 import re
 import secrets
@@ -250,6 +251,7 @@ class RunDirectory:
         return target
 
 
+@functools.lru_cache(maxsize=1024)  # the same few names, for every output of every case
 def safe_name(name: str) -> str:
     """One path component that is nothing else.
 
