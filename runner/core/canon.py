@@ -14,6 +14,8 @@ _SAFE_INTEGER: Final = 2**53 - 1
 _LEAST_PLAIN: Final = 1e-4
 """From here up to the safe integers Python and ECMAScript write a float alike, but for `.0`."""
 
+_SAME: Final = frozenset({str, bool, type(None)})
+
 _ENCODE: Final = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), sort_keys=True, check_circular=False
 ).encode
@@ -58,16 +60,15 @@ def _alike(value: Any) -> Any:
         _Unlike: It holds something on which the two encoders could differ.
     """
     kind = type(value)
-    if kind is str or value is None or kind is bool:
+    if kind in _SAME:
         return value
     if kind is dict:
-        for key in value:
-            # Code points and UTF-16 code units sort alike in ASCII; beyond it they may not.
-            if type(key) is not str or not key.isascii():
-                raise _Unlike
-        return {key: _alike(item) for key, item in value.items()}
+        # Code points and UTF-16 code units sort alike in ASCII; beyond it they may not.
+        if not all(type(key) is str and key.isascii() for key in value):
+            raise _Unlike
+        return {key: item if type(item) in _SAME else _alike(item) for key, item in value.items()}
     if kind is list or kind is tuple:
-        return [_alike(item) for item in value]
+        return [item if type(item) in _SAME else _alike(item) for item in value]
     if kind is int:
         if -_SAFE_INTEGER <= value <= _SAFE_INTEGER:
             return value
