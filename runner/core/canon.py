@@ -64,7 +64,11 @@ def _alike(value: Any) -> Any:
         return value
     if kind is dict:
         # Code points and UTF-16 code units sort alike in ASCII; beyond it they may not.
-        if not all(type(key) is str and key.isascii() for key in value):
+        try:
+            sorts_alike = "".join(value).isascii()
+        except TypeError as error:  # a key that is no text
+            raise _Unlike from error
+        if not sorts_alike:
             raise _Unlike
         return {key: item if type(item) in _SAME else _alike(item) for key, item in value.items()}
     if kind is list or kind is tuple:
