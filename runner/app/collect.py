@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from runner.core.expect import evaluate
 from runner.core.material import Captured, CapturedFile, CapturedProbe, Material
 from runner.core.score import case_result
+from runner.core.sentinels import search
 from runner.core.wire import (
     CaseEnded,
     Chunk,
@@ -20,6 +21,7 @@ from runner.core.wire import (
     HookChunk,
     StreamFacts,
 )
+from runner.model.contextfile import ContextArtifact
 from runner.model.hooks import Hook, HookReceipt, HooksDirectory, HookStream
 from runner.model.leg import CasePlan
 from runner.model.observation import (
@@ -50,6 +52,7 @@ class Collector:
         leg: Name of the leg.
         blobs: Where outputs go. A private holdout's outputs go nowhere.
         hooks: What runs around its cases.
+        sentinels: Negative controls in its context root.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Collector:
         blobs: BlobStore,
         *,
         hooks: HooksDirectory | None = None,
+        sentinels: Sequence[ContextArtifact] = (),
     ) -> None:
         self._suite = suite
         self._suite_dir = suite_dir
@@ -67,6 +71,7 @@ class Collector:
         self._blobs = blobs
         self._output: dict[tuple[int, str], bytearray] = defaultdict(bytearray)
         self._files: dict[int, bytearray] = defaultdict(bytearray)
+        self._sentinels = sentinels
         self._hooks = hooks.hooks if hooks is not None else ()
         self._hook_output: dict[tuple[int, str], bytearray] = defaultdict(bytearray)
 
@@ -107,9 +112,10 @@ class Collector:
             evaluate(case, index, material, suite_dir=self._suite_dir, holdout=holdout)
             for index in range(len(case.expectations))
         ]
-        result = case_result(case, plan, self._observe(plan, ended, container), judged)
+        found = search(material, self._sentinels)
+        result = case_result(case, plan, self._observe(plan, ended, container), judged, found)
         if holdout:
-            result = _withheld(result)
+            result = _withheld(result, self._digest)
         self.forget()
         return result
 
@@ -223,7 +229,7 @@ class Collector:
         return self._blobs.put(self._leg, plan.case_id, name, data)
 
 
-def _withheld(result: CaseResult) -> CaseResult:
+def _withheld(result: CaseResult, keyed: Callable[[str], str]) -> CaseResult:
     """A case of a private holdout as it may be recorded.
 
     An exit code, a path or a target may be the very value that an expectation asks for; files have
@@ -239,6 +245,15 @@ def _withheld(result: CaseResult) -> CaseResult:
             ),
             "files": tuple(
                 file.model_copy(update={"path": numbers[file.path]}) for file in result.files
+            ),
+            "sentinels": tuple(
+                hit.model_copy(
+                    update={
+                        "output": numbers.get(hit.output, hit.output),
+                        "sha256": keyed(hit.sha256),
+                    }
+                )
+                for hit in result.sentinels
             ),
             "expectations": tuple(
                 item.model_copy(

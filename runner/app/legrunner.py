@@ -120,7 +120,12 @@ class LegRunner:
         self._trace = LegTrace(plan, session.stage.home, session.runtime, asked_for=traced)
         self._listener = listener
         self._collector = Collector(
-            suite, session.stage.suite_dir, plan.leg, blobs, hooks=plan.hooks
+            suite,
+            session.stage.suite_dir,
+            plan.leg,
+            blobs,
+            hooks=plan.hooks,
+            sentinels=plan.root.sentinels if plan.root is not None else (),
         )
         self._results: dict[int, CaseResult] = {}
         self._outcome = LegOutcome(plan=plan, degraded=plan.degraded)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from runner.app.suites import read_bytes
+from runner.core.sentinels import flaw, sentinels
 from runner.core.strictjson import StrictJsonError, loads
 from runner.core.treehash import TreeRecord
 from runner.errors import InputError, StagingRefused
@@ -15,7 +17,7 @@ from runner.host.absence import reaches
 from runner.host.staging import stage_records
 from runner.model.contextfile import ContextFile
 from runner.model.leg import ContextRoot, Degradation, DegradedReason, Variant
-from runner.model.tree import Node
+from runner.model.tree import Node, path_bytes, path_text
 
 CONTEXT_FILE = "context.json"
 
@@ -104,14 +106,33 @@ def stage_root(
             refusal.line() if refusal.detail == "unsafe_entry" else None,
             context,
         )
+    if context is not None:
+        _check_labels(root, destination, context, records)
     found = ContextRoot(
         label=label,
         sha256=staged.sha256,
         path=str(root),
         entries=staged.entries,
         size=staged.size,
+        sentinels=sentinels(context),
     )
     return RootOfLeg(found, destination, None, None, context, records)
+
+
+def _check_labels(
+    root: Path, staged: Path, context: ContextFile, records: tuple[TreeRecord, ...]
+) -> None:
+    """A control that cannot fail proves nothing: it is refused before anything runs."""
+    files = {path_text(record.path) for record in records if record.kind == "f"}
+    contents = {
+        item.path: (staged / os.fsdecode(path_bytes(item.path))).read_bytes()
+        for item in context.artifacts
+        if item.path in files
+    }
+    found = flaw(context, contents)
+    if found is not None:
+        where = f"{root.parent / CONTEXT_FILE}#{found.pointer}"
+        raise InputError(found.message, where=where, remedy=found.remedy)
 
 
 def helpful_in_off(off: RootOfLeg, on: RootOfLeg) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from runner.app.request import RunRequest
 from runner.core.attribute import ablation_groups
 from runner.core.controls import LegOrder, Round, Rules, next_rounds
 from runner.core.plan import LegRequest
+from runner.core.sentinels import present
 from runner.core.trials import OFF, ON, Trial, Trials
 from runner.core.units import Placed, Side, mixed, units
 from runner.host.caseuser import keeper
@@ -22,6 +23,7 @@ from runner.host.mixing import mix_roots
 from runner.host.removal import remove
 from runner.model.controls import Unit
 from runner.model.leg import ContextRoot
+from runner.model.tree import path_text
 from runner.report.progress import Listener
 from runner.report.text import plural
 
@@ -128,6 +130,9 @@ class Rounds:
             placed: Sequence[Placed] = mixed(off.records, on.records, order.role.on_units)
         else:
             placed = [Placed(record, side) for record in self.prepared.roots[side].records]
+        paths = {path_text(item.record.path) for item in placed}
+        whose = (off, on) if side == "mixed" else (self.prepared.roots[side],)
+        watched = {item.path: item for root in whose for item in root.root.sentinels}
         destination = self.prepared.session.stage.home / secrets.token_hex(8)
         staged = mix_roots(placed, places, destination, owner=keeper())
         root = ContextRoot(
@@ -136,5 +141,8 @@ class Rounds:
             path=given.path,
             entries=staged.entries,
             size=staged.size,
+            sentinels=present(tuple(watched.values()), paths)
+            if side == "mixed"
+            else given.sentinels,
         )
         return root, destination

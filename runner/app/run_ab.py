@@ -34,7 +34,7 @@ from runner.core import liveproof
 from runner.core.assemble import EXCERPT_BYTES, Observed, as_reported, assemble, excerpts
 from runner.core.confine import is_gvisor
 from runner.core.controls import Rules
-from runner.core.pair import Excerpt
+from runner.core.decision import Excerpt
 from runner.core.trials import OFF, ON
 from runner.errors import InputError
 from runner.model.liveproof import LiveStateEvidence, LiveStateProof

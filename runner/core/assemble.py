@@ -13,14 +13,25 @@ from runner.core import liveproof
 from runner.core.attribute import ablation_groups, artifacts, attribution
 from runner.core.canon import digest
 from runner.core.controls import Rules, control_rows, findings
+from runner.core.decision import Excerpt
 from runner.core.degrade import degrade_record
-from runner.core.pair import Excerpt, leg_summary, paired_cases, pairing
+from runner.core.ignored import ignored
+from runner.core.pair import leg_summary, paired_cases, pairing
 from runner.core.readback import profile_digest
+from runner.core.sentinels import sentinel_checks, sentinels
 from runner.core.stats import differences, resolution
 from runner.core.trials import OFF, ON, Trial, Trials
 from runner.core.units import records, units
 from runner.model.contextroots import ContextRoots, RootContent
-from runner.model.controls import Attribution, CaseAttribution, Controls, TraceSummary, Unit
+from runner.model.controls import (
+    Attribution,
+    CaseAttribution,
+    Controls,
+    LegName,
+    SentinelCheck,
+    TraceSummary,
+    Unit,
+)
 from runner.model.evidence import HooksEvidence, SandboxEvidence
 from runner.model.liveproof import LiveStateProof
 from runner.model.reads import ContextReads, LegReads
@@ -28,6 +39,7 @@ from runner.model.record import RunRecord
 from runner.model.scorecard import (
     ContextScorecard,
     HooksProof,
+    IgnoredContext,
     Inputs,
     Integrity,
     SandboxProof,
@@ -122,6 +134,7 @@ def assemble(observed: Observed, excerpt: Excerpt) -> ContextScorecard:
         excerpt=excerpt,
         findings=against,
         artifacts={case_id: artifacts(row) for case_id, row in causes.items()},
+        ignored=_ignored(observed, seen, changeable),
     )
     block, delta = pairing(off, on, suite.suite.scoring, against)
     tags = {case.id: case.tags for case in suite.suite.cases}
@@ -152,7 +165,10 @@ def assemble(observed: Observed, excerpt: Excerpt) -> ContextScorecard:
             - seen.full_replicates(),
             cases=rows,
             trace=_trace(observed.reads),
-            sentinels=(),
+            sentinels=(
+                *_sentinels(observed.roots, OFF, off),
+                *_sentinels(observed.roots, ON, on),
+            ),
         ),
         attribution=Attribution(
             mode=observed.rules.attribute,
@@ -188,6 +204,23 @@ def _causes(
         for case_id in seen.order()
         if case_id in wanted
     }
+
+
+def _ignored(
+    observed: Observed, seen: Trials, changeable: Sequence[Unit]
+) -> dict[str, tuple[IgnoredContext, ...]]:
+    """What had no part in each case."""
+    content = _content(observed.roots, ON)
+    context = content.context if content is not None else None
+    found = ablation_groups(changeable, observed.rules.ablation_legs)
+    return {case_id: ignored(seen, case_id, changeable, found, context) for case_id in seen.order()}
+
+
+def _sentinels(roots: ContextRoots, leg: LegName, record: RunRecord) -> tuple[SentinelCheck, ...]:
+    content = _content(roots, leg)
+    if content is None or content.sha256 is None:
+        return ()
+    return sentinel_checks(leg, sentinels(content.context), record)
 
 
 def _seed(observed: Observed) -> str:

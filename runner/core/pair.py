@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from runner.core import decision
+from runner.core.decision import Excerpt
 from runner.core.degrade import insufficient, worst
 from runner.core.score import aggregate, round_delta
 from runner.model.controls import LegName
 from runner.model.leg import Degradation
-from runner.model.record import CaseResult, ExpectationResult, RunRecord, Status
+from runner.model.record import CaseResult, RunRecord, Status
 from runner.model.scorecard import (
-    CheckedFile,
-    CommandOutput,
-    DecisionEvidence,
     EvaluatorFact,
     IgnoredContext,
     LegCase,
@@ -23,9 +21,6 @@ from runner.model.scorecard import (
     Pairing,
 )
 from runner.model.suite import Scoring
-
-Excerpt = Callable[[str, str, str], str | None]
-"""(leg, case id, stream) -> leading text of a stored output, escaped; None when withheld."""
 
 
 class Sides(NamedTuple):
@@ -50,7 +45,10 @@ class Sides(NamedTuple):
         )
         if found is None and not all(_finished(side) for side in self.both):
             return insufficient("unfinished")
-        return found or self.finding
+        found = found or self.finding
+        if found is None and decision.moved(*self.both) and not decision.evidenced(*self.both):
+            return insufficient("no_decision_evidence")
+        return found
 
 
 def _finished(side: CaseResult) -> bool:
@@ -86,6 +84,7 @@ def paired_cases(
     excerpt: Excerpt,
     findings: Mapping[str, Degradation] | None = None,
     artifacts: Mapping[str, tuple[str, ...]] | None = None,
+    ignored: Mapping[str, tuple[IgnoredContext, ...]] | None = None,
 ) -> tuple[PairedCase, ...]:
     """A row for every case, degraded or not.
 
@@ -95,9 +94,10 @@ def paired_cases(
         excerpt: Reads the head of a stored output.
         findings: What controls found against pairs, by case id.
         artifacts: What decided changed cases, by case id, in the contract's words.
+        ignored: Context that had no part, by case id.
     """
     rows = []
-    named = artifacts or {}
+    named, vain = artifacts or {}, ignored or {}
     for pair in sides(off, on, findings):
         degradation = pair.degradation
         valid = degradation is None
@@ -105,7 +105,7 @@ def paired_cases(
         if valid:
             score_delta = round_delta((pair.on.score or 0.0) - (pair.off.score or 0.0))
             status_delta = int(pair.on.status is Status.PASS) - int(pair.off.status is Status.PASS)
-        facts = _facts(pair)
+        facts = decision.facts(*pair.both)
         changed = [fact for fact in facts if fact.changed]
         rows.append(
             PairedCase(
@@ -114,20 +114,33 @@ def paired_cases(
                 context_on=_leg_case(on, pair.on, "context_on"),
                 score_delta=score_delta,
                 status_delta=status_delta,
-                decision_evidence=(*facts, *_rests_on(pair, changed, excerpt)),
-                ignored_context_evidence=_ignored(pair, changed) if valid else (),
+                decision_evidence=(
+                    *facts,
+                    *decision.sentinel_facts(*pair.both),
+                    *decision.outputs(*pair.both, excerpt),
+                ),
+                ignored_context_evidence=(
+                    (*_ignored(pair, changed), *vain.get(pair.off.case_id, ())) if valid else ()
+                ),
                 token_delta=_usage_delta(pair, "tokens") if valid else None,
                 tool_delta=_usage_delta(pair, "tool_calls") if valid else None,
                 degraded_reason=degradation.reason if degradation else None,
                 degraded_detail=degradation.detail if degradation else None,
                 artifact_attribution=(
-                    named.get(pair.off.case_id, ("decision_output",))
-                    if valid and changed
-                    else ("none",)
+                    _attributed(pair, named) if valid and decision.moved(*pair.both) else ("none",)
                 ),
             )
         )
     return tuple(rows)
+
+
+def _attributed(pair: Sides, named: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """What decided a pair; a sentinel that failed one side alone is named before all else."""
+    hits = [{hit.artifact for hit in side.sentinels} for side in pair.both]
+    alone = hits[0] ^ hits[1]
+    if alone:
+        return tuple(sorted(alone))
+    return named.get(pair.off.case_id, ("decision_output",))
 
 
 def _leg_case(record: RunRecord, case: CaseResult, leg: LegName) -> LegCase:
@@ -140,79 +153,6 @@ def _leg_case(record: RunRecord, case: CaseResult, leg: LegName) -> LegCase:
         degraded_reason=case.degraded_reason,
         degraded_detail=case.degraded_detail,
     )
-
-
-def _facts(pair: Sides) -> tuple[EvaluatorFact, ...]:
-    on_by_index = {item.index: item for item in pair.on.expectations}
-    return tuple(
-        EvaluatorFact(
-            kind="evaluator_fact",
-            expectation=item.index,
-            type=item.type,
-            target=item.target,
-            context_off=item.verdict,
-            context_on=on_by_index[item.index].verdict,
-            changed=item.required and item.verdict is not on_by_index[item.index].verdict,
-        )
-        for item in pair.off.expectations
-        if item.index in on_by_index
-    )
-
-
-def _rests_on(
-    pair: Sides, changed: Sequence[EvaluatorFact], excerpt: Excerpt
-) -> Iterable[DecisionEvidence]:
-    """The outputs and files that the changed facts were read from, in both legs, once each."""
-    wanted = {fact.expectation for fact in changed}
-    legs: tuple[tuple[LegName, CaseResult], ...] = (
-        ("context_off", pair.off),
-        ("context_on", pair.on),
-    )
-    for leg, case in legs:
-        seen: set[str] = set()
-        for item in case.expectations:
-            if item.index in wanted and item.rests_on is not None and item.rests_on not in seen:
-                seen.add(item.rests_on)
-                evidence = _evidence(leg, case, item, excerpt)
-                if evidence is not None:
-                    yield evidence
-
-
-def _evidence(
-    leg: LegName, case: CaseResult, item: ExpectationResult, excerpt: Excerpt
-) -> DecisionEvidence | None:
-    match item.rests_on:
-        case "exit_code":
-            if case.exit_code is None:
-                return None
-            text = f"exit {case.exit_code}"
-            return CommandOutput(
-                kind="command_output",
-                leg=leg,
-                stream="exit_code",
-                excerpt=text,
-                sha256=hashlib.sha256(text.encode()).hexdigest(),
-                size=len(text),
-            )
-        case "stdout" | "stderr" as stream:
-            record = case.stdout if stream == "stdout" else case.stderr
-            if record is None:
-                return None
-            return CommandOutput(
-                kind="command_output",
-                leg=leg,
-                stream=stream,
-                excerpt=excerpt(leg, case.case_id, stream),
-                sha256=record.sha256,
-                size=record.size,
-            )
-        case path:
-            file = next((file for file in case.files if file.path == path), None)
-            if file is None:
-                return None
-            return CheckedFile(
-                kind="checked_file", leg=leg, path=file.path, state=file.state, sha256=file.sha256
-            )
 
 
 def _ignored(pair: Sides, changed: Sequence[EvaluatorFact]) -> tuple[IgnoredContext, ...]:

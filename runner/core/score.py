@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from runner.core.degrade import insufficient, runtime_unavailable, status_of, worst
+from runner.core.sentinels import Search
 from runner.model.leg import CasePlan, Degradation
 from runner.model.observation import CaseObservation, Execution, StreamObservation
 from runner.model.record import (
@@ -44,6 +45,7 @@ def case_result(
     plan: CasePlan,
     observation: CaseObservation | None,
     expectations: Sequence[ExpectationResult],
+    sentinels: Search | None = None,
 ) -> CaseResult:
     """Judge one case of one leg.
 
@@ -52,16 +54,26 @@ def case_result(
         plan: The case as it was planned.
         observation: What was seen; None when the case was never reached.
         expectations: Judged expectations; empty when there was nothing to judge.
+        sentinels: What was found of negative controls. It is no expectation: passing changes no
+            denominator, failing makes the case fail with score 0.
     """
     execution = observation.execution if observation else None
     required = [item for item in expectations if item.required]
     degradation = worst(
         [plan.degraded, observation.degraded if observation else insufficient("not_reached")]
     ) or _degradation_of(plan, execution, required)
+    searched = sentinels or Search()
+    if degradation is None and not searched.decided:
+        degradation = insufficient("output_truncated")
     passed = sum(item.verdict is Verdict.PASSED for item in required)
     failures = [item.message for item in required if item.verdict is not Verdict.PASSED]
     if degradation is not None:
         status, score = status_of(degradation), None
+    elif searched.hits:
+        status, score = Status.FAIL, 0.0
+        # Its place is in the hit; a path may be what a private holdout asks for.
+        named = dict.fromkeys(f"{hit.role} {hit.artifact} shows" for hit in searched.hits)
+        failures = [*named, *failures]
     else:
         status = Status.PASS if passed == len(required) else Status.FAIL
         score = round4(passed / len(required))
@@ -97,6 +109,7 @@ def case_result(
         usage=observation.usage if observation else None,
         wrote_workspace=observation.wrote_workspace if observation else None,
         hooks=observation.hooks if observation else (),
+        sentinels=searched.hits,
         failure_message="; ".join(failures)[:2000] or None,
         degraded_reason=degradation.reason if degradation else None,
         degraded_detail=degradation.detail if degradation else None,

@@ -15,10 +15,11 @@ ON: LegName = "context_on"
 
 
 class Outcome(NamedTuple):
-    """Status and the verdict on each required expectation, in their order."""
+    """Status, the verdict on each required expectation in order, and sentinels that showed."""
 
     status: Status
     required: tuple[Verdict, ...]
+    sentinels: frozenset[str] = frozenset()
 
 
 class Trial(NamedTuple):
@@ -35,7 +36,7 @@ def outcome(case: CaseResult | None) -> Outcome | None:
     if case.status not in {Status.PASS, Status.FAIL}:
         return None
     verdicts = tuple(item.verdict for item in case.expectations if item.required)
-    return Outcome(case.status, verdicts)
+    return Outcome(case.status, verdicts, frozenset(hit.artifact for hit in case.sentinels))
 
 
 class Trials:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from runner.model.base import Items, RunId, Sha256, Token, Value
+from runner.model.contextfile import ContextArtifact
 from runner.model.hooks import HooksDirectory
 
 
@@ -92,6 +93,8 @@ class ContextRoot(Value):
     entries: int = 0
     size: int = 0
     """Bytes of regular files."""
+    sentinels: Items[ContextArtifact] = ()
+    """Negative controls that it holds."""
 
 
 class LegRole(Value):

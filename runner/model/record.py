@@ -95,6 +95,8 @@ class SentinelHit(Value):
     """Index of the token in `context.json`."""
     output: str
     """`stdout`, `stderr`, `probe-N.stdout`, a container path; `file-N` for a private holdout."""
+    sha256: str
+    """Of that output; keyed for a private holdout."""
 
 
 class CaseResult(Value):

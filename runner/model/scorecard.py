@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from runner.model.base import Delta, ImageId, Items, RunId, Score, Sha256, Timestamp, Token, Value
+from runner.model.contextfile import SentinelRole
 from runner.model.controls import Attribution, Controls, LegName
 from runner.model.hooks import HookRef
 from runner.model.leg import DegradedReason
@@ -29,6 +30,9 @@ class EvaluatorFact(Value):
     context_off: Verdict
     context_on: Verdict
     changed: bool
+    fingerprint_off: str | None
+    """Digest of the evaluated fact; null for a private holdout, or when there was none."""
+    fingerprint_on: str | None
 
 
 class CommandOutput(Value):
@@ -53,8 +57,22 @@ class CheckedFile(Value):
     sha256: str | None
 
 
+class SentinelFact(Value):
+    """A negative control that failed in one leg: the case fails there with score 0."""
+
+    kind: Literal["sentinel_fact"]
+    leg: LegName
+    artifact: str
+    role: SentinelRole
+    token: Count
+    """Index of the token in `context.json`."""
+    output: str
+    sha256: str
+    """Of the output that holds it."""
+
+
 DecisionEvidence = Annotated[
-    EvaluatorFact | CommandOutput | CheckedFile, Field(discriminator="kind")
+    EvaluatorFact | CommandOutput | CheckedFile | SentinelFact, Field(discriminator="kind")
 ]
 
 
@@ -105,15 +123,26 @@ class PairedCase(Value):
         if self.is_valid:
             if self.score_delta is None or self.status_delta is None:
                 raise ValueError("a valid pair has both deltas")
-            if (self.score_delta != 0 or self.status_delta != 0) and not any(
-                isinstance(item, EvaluatorFact) and item.changed for item in self.decision_evidence
-            ):
-                raise ValueError("a changed pair needs the fact that changed")
+            if self.score_delta != 0 or self.status_delta != 0:
+                self._rests_on_evidence()
         elif self.score_delta is not None or self.status_delta is not None:
             raise ValueError("a degraded pair has no delta")
         if (self.degraded_reason is None) != (self.degraded_detail is None):
             raise ValueError("a degraded reason and its detail come together")
         return self
+
+    def _rests_on_evidence(self) -> None:
+        """A changed score is no evidence of itself."""
+        evidence = self.decision_evidence
+        sentinel = any(isinstance(item, SentinelFact) for item in evidence)
+        if not sentinel and not any(
+            isinstance(item, EvaluatorFact) and item.changed for item in evidence
+        ):
+            raise ValueError("a changed pair needs the fact that changed")
+        if not sentinel and not any(
+            isinstance(item, CommandOutput | CheckedFile) for item in evidence
+        ):
+            raise ValueError("a changed pair needs an output or a file that it rests on")
 
 
 class LegSummary(Value):

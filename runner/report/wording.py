@@ -23,6 +23,7 @@ from runner.model.scorecard import (
     EvaluatorFact,
     LegSummary,
     PairedCase,
+    SentinelFact,
 )
 from runner.report.causes import named_artifacts
 from runner.report.text import NOTHING, number, plural, short, signed, visible
@@ -258,6 +259,10 @@ def case_note(pair: PairedCase) -> str:
         ]
         where = f" in {' and '.join(sides)}" if len(sides) == 1 else ""
         return f"degraded{where}: {degraded_text(pair.degraded_reason, pair.degraded_detail)}"
+    failed = [item for item in pair.decision_evidence if isinstance(item, SentinelFact)]
+    if failed:
+        more = f"; and {len(failed) - 1} more" if len(failed) > 1 else ""
+        return f"{sentinel_text(failed[0])}{more}"
     facts = changed_facts(pair)
     if facts:
         more = f"; and {len(facts) - 1} more" if len(facts) > 1 else ""
@@ -289,9 +294,19 @@ def fact_text(fact: EvaluatorFact) -> str:
     )
 
 
+def sentinel_text(item: SentinelFact) -> str:
+    """A negative control that failed: which artifact, of what role, where."""
+    return (
+        f"{item.role} {visible(item.artifact, limit=160)} shows in "
+        f"{visible(item.output, limit=80)} of {item.leg}"
+    )
+
+
 def evidence_text(item: DecisionEvidence) -> str:
     """One piece of decision evidence on one line, without its excerpt."""
     match item:
+        case SentinelFact():
+            return sentinel_text(item)
         case EvaluatorFact():
             return fact_text(item)
         case CommandOutput():

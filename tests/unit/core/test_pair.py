@@ -357,12 +357,18 @@ def test_a_file_that_a_changed_fact_rests_on_is_evidence_in_both_legs() -> None:
 
 
 @pytest.mark.parametrize("rests_on", ["/workspace/never-looked-at", None])
-def test_what_was_not_recorded_is_no_evidence(rests_on: str | None) -> None:
+def test_where_what_a_fact_rests_on_is_withheld_all_outputs_stand_for_it(
+    rests_on: str | None,
+) -> None:
     row = legs_resting_on(rests_on)
-    assert [item.kind for item in row.decision_evidence] == ["evaluator_fact"]
+    kinds = [item.kind for item in row.decision_evidence]
+    assert kinds == ["evaluator_fact", *2 * ["command_output", "command_output", "checked_file"]]
+    assert row.status_delta == 1
 
 
-def static(off: Verdict, on: Verdict, rests_on: str | None = "stdout") -> PairedCase:
+def static(
+    off: Verdict, on: Verdict, rests_on: str | None = "stdout", **fields: object
+) -> PairedCase:
     """A row of a case that runs nothing."""
     suite = suite_file(case("one", kind="artifact_check"))
     records = []
@@ -370,17 +376,17 @@ def static(off: Verdict, on: Verdict, rests_on: str | None = "stdout") -> Paired
         found = result(suite, "one", [verdict])
         judged = b.judged(verdict, rests_on=rests_on)
         records.append(
-            record(suite, [found.model_copy(update={"expectations": (judged,)})], variant)
+            record(suite, [found.model_copy(update={"expectations": (judged,), **fields})], variant)
         )
     (row,) = paired_cases(records[0], records[1], excerpt=excerpt)
     return row
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_static_case_has_no_output_to_show(stream: str) -> None:
-    row = static(FAILED, PASSED, stream)
-    assert row.status_delta == 1
+def test_a_change_that_rests_on_nothing_that_was_kept_is_not_counted(stream: str) -> None:
+    row = static(FAILED, PASSED, stream, files=())
     assert [item.kind for item in row.decision_evidence] == ["evaluator_fact"]
+    assert (row.status_delta, row.degraded_detail) == (None, "no_decision_evidence")
 
 
 def test_a_static_case_that_stays_the_same_says_nothing_of_outputs() -> None:

@@ -78,6 +78,8 @@ def fact(
         context_off=off,
         context_on=on,
         changed=off is not on,
+        fingerprint_off=sha("5"),
+        fingerprint_on=sha("6"),
     )
 
 

@@ -157,11 +157,11 @@ def test_a_root_that_may_change_is_named_last_among_what_is_not_clean() -> None:
 def test_a_note_names_the_change_in_the_direction_of_the_delta() -> None:
     lost = b.fact(0, Verdict.PASSED, Verdict.FAILED)
     won = b.fact(1)
-    down = b.pair("x", (Status.PASS, 1.0), (Status.FAIL, 0.5), (won, lost))
+    down = b.pair("x", (Status.PASS, 1.0), (Status.FAIL, 0.5), (won, lost, b.output()))
     assert wording.case_note(down) == (
         "expectations[0] stdout_contains: passed -> failed; and 1 more"
     )
-    up = b.pair("x", (Status.FAIL, 0.5), (Status.PASS, 1.0), (lost, won))
+    up = b.pair("x", (Status.FAIL, 0.5), (Status.PASS, 1.0), (lost, won, b.output()))
     assert wording.case_note(up).startswith("expectations[1] stdout_contains: failed -> passed")
 
 
