@@ -18,6 +18,8 @@ from runner.core.material import EMPTY, Captured, CapturedFile, CapturedProbe, M
 from runner.core.plan import LegRequest, plan_leg
 from runner.core.record import Circumstances, run_record
 from runner.core.score import case_result
+from runner.core.sentinels import Search, leg_sentinels, search
+from runner.model.contextroots import ContextRoots
 from runner.model.leg import CasePlan, ContextRoot, Degradation, LegPlan
 from runner.model.liveproof import LiveStateProof
 from runner.model.observation import (
@@ -56,6 +58,7 @@ def derive(
     rounds: Sequence[Sequence[RunRecord]],
     live: LiveStateProof,
     blob: Blob,
+    roots: ContextRoots | None = None,
 ) -> tuple[Derived, ...]:
     """Make the records of a run again.
 
@@ -65,6 +68,7 @@ def derive(
         rounds: Stored records of the legs that ran side by side, in order.
         live: The live state, which degrades every leg when it changed.
         blob: Reads a stored output.
+        roots: Both context roots with their sentinels; None where there was none.
 
     Raises:
         NotJudged: A record and the suite do not belong together.
@@ -72,11 +76,11 @@ def derive(
     changed = liveproof.degradation(live)
     found = []
     for stored in rounds:
-        plans = [_plan(suite, record) for record in stored]
+        plans = [_plan(suite, record, roots) for record in stored]
         own = [_own_degradation(record, changed) for record in stored]
         judged = [
             tuple(
-                _case(suite, record, plan, case, why, blob=blob)
+                _case(suite, record, plan, case, why, root=planned.root, blob=blob)
                 for plan, case in zip(planned.cases, record.case_results, strict=True)
             )
             for record, planned, why in zip(stored, plans, own, strict=True)
@@ -91,7 +95,7 @@ def derive(
     return tuple(found)
 
 
-def _plan(suite: SuiteFile, record: RunRecord) -> LegPlan:
+def _plan(suite: SuiteFile, record: RunRecord, roots: ContextRoots | None) -> LegPlan:
     """The plan that the leg must have had, as far as judging needs it."""
     ids = [case.case_id for case in record.case_results]
     known = {case.id for case in suite.suite.cases}
@@ -103,7 +107,10 @@ def _plan(suite: SuiteFile, record: RunRecord) -> LegPlan:
     root = None
     if record.context_root_label is not None:
         root = ContextRoot(
-            label=record.context_root_label, sha256=record.context_root_sha256, path=""
+            label=record.context_root_label,
+            sha256=record.context_root_sha256,
+            path="",
+            sentinels=leg_sentinels(roots, record.role) if roots and record.role else (),
         )
     plan = plan_leg(
         suite.suite,
@@ -132,6 +139,7 @@ def _case(
     stored: CaseResult,
     leg: Degradation | None,
     *,
+    root: ContextRoot | None,
     blob: Blob,
 ) -> CaseResult:
     case = suite.suite.cases[plan.index]
@@ -166,7 +174,8 @@ def _case(
         evaluate(case, index, material, suite_dir=record.suite.folder or "/", holdout=False)
         for index in range(len(case.expectations))
     ]
-    return case_result(case, plan, _observation(plan, stored, execution), judged)
+    found = search(material, root.sentinels if root is not None else ())
+    return case_result(case, plan, _observation(plan, stored, execution), judged, found)
 
 
 def _withheld(case: Case, plan: CasePlan, stored: CaseResult) -> CaseResult:
@@ -176,7 +185,8 @@ def _withheld(case: Case, plan: CasePlan, stored: CaseResult) -> CaseResult:
         # Withheld, and known to be there: without one the case would have crashed.
         execution = execution.model_copy(update={"exit_code": 0})
     observation = _observation(plan, stored, execution)
-    result = case_result(case, plan, observation, stored.expectations)
+    found = Search(stored.sentinels, decided=stored.degraded_detail != "output_truncated")
+    result = case_result(case, plan, observation, stored.expectations, found)
     return result.model_copy(update={"exit_code": stored.exit_code})
 
 

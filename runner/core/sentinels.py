@@ -14,9 +14,13 @@ from typing import Final, NamedTuple, cast, get_args
 
 from runner.core.confine import CONTEXT_ROOT
 from runner.core.material import Captured, Material
+from runner.core.units import mixed, records
 from runner.model.contextfile import ContextArtifact, ContextFile, SentinelRole
+from runner.model.contextroots import ContextRoots
 from runner.model.controls import LegName, SentinelCheck
+from runner.model.leg import LegRole
 from runner.model.record import RunRecord, SentinelHit
+from runner.model.tree import path_text
 
 SHORTEST: Final = 3
 """Characters of a token; shorter ones occur in outputs by chance."""
@@ -56,6 +60,22 @@ def present(
 ) -> tuple[ContextArtifact, ...]:
     """Those whose artifact a root holds; a mixed root holds some of each root's."""
     return tuple(item for item in found if item.path in paths)
+
+
+def leg_sentinels(roots: ContextRoots, role: LegRole) -> tuple[ContextArtifact, ...]:
+    """The sentinels in the root of a leg, by what it was run for.
+
+    Args:
+        roots: Both roots as they were staged.
+        role: Whose content the leg's root had.
+    """
+    whose = [item for item in roots.roots if role.root in {"mixed", item.leg}]
+    watched = {item.path: item for root in whose for item in sentinels(root.context)}
+    if role.root != "mixed":
+        return tuple(watched.values())
+    trees = {item.leg: records(item.entries) for item in roots.roots}
+    placed = mixed(trees["context_off"], trees["context_on"], role.on_units)
+    return present(tuple(watched.values()), {path_text(item.record.path) for item in placed})
 
 
 def flaw(context: ContextFile, contents: Mapping[str, bytes]) -> Flaw | None:
