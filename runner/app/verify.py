@@ -199,7 +199,7 @@ def _judgements(context: _Context, suite: SuiteFile, report: Report) -> Iterator
     found = context.found
     pairs = [found.records[start : start + 2] for start in range(0, len(found.records), 2)]
     try:
-        made = derive(suite, pairs, found.live.proof, context.run.files.read)
+        made = derive(suite, pairs, found.live.proof, context.run.files.read, found.roots)
     except NotJudged as error:
         yield Wrong("legs", str(error))
         return
