@@ -67,6 +67,9 @@ def cause_text(row: CaseAttribution) -> str:
 def named_artifacts(pair: PairedCase) -> str | None:
     """The artifacts that a changed pair is attributed to, in a few words; None when none is."""
     named = [name for name in pair.artifact_attribution if name not in _NO_ARTIFACT]
+    if len(named) > _SHOWN:
+        # A case that opens everything says nothing of any one of them.
+        return f"one or more of {len(named)} artifacts"
     return _names(named) if named else None
 
 

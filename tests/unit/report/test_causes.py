@@ -82,3 +82,9 @@ def test_words_that_are_no_artifact_are_not_called_one() -> None:
     pair = improved().model_copy(update={"artifact_attribution": ("decision_output",)})
     assert causes.named_artifacts(pair) is None
     assert causes.named_artifacts(improved()) == "learnings/retries.md"
+
+
+def test_a_case_that_opened_everything_is_not_put_down_to_the_first_few() -> None:
+    many = tuple(f"learnings/{number}.md" for number in range(15))
+    pair = improved().model_copy(update={"artifact_attribution": many})
+    assert causes.named_artifacts(pair) == "one or more of 15 artifacts"
