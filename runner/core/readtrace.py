@@ -20,8 +20,9 @@ from runner.model.tree import path_text
 class Mark(StrEnum):
     """Phases of the agent's work. All but `LOST` are names of mark files.
 
-    Each is entered at most once a case, and never twice in a row: inotify merges equal events
-    that follow each other, and gVisor shows only the first open of a file in a container.
+    Each is entered at most once a case, and never twice in a row: gVisor shows a file's first open
+    in a container only, as two events at times, and inotify merges equal events that follow each
+    other if they were not read yet. So a mark right behind itself is one.
     """
 
     START = "start"
@@ -182,6 +183,8 @@ def _runs(opens: Iterable[Open]) -> tuple[list[list[_Phase]], bool]:
     for item in opens:
         if not isinstance(item, Mark):
             opened[item] = None
+            continue
+        if item is mark and not opened:
             continue
         close()
         if item is Mark.LOST:

@@ -370,11 +370,11 @@ def test_marks_that_a_case_could_open_would_void_the_trace(traced: Traced, name:
 def test_under_gvisor_legs_of_one_case_are_traced_and_others_say_that_they_are_not(
     project: Project,
 ) -> None:
-    needs = 'cd "$AO_AGENTS_DIR"; cat notes/003.md; cat more.md'
+    needs = 'cd "$AO_AGENTS_DIR"; cat notes/001.md; cat notes/003.md notes/001.md; cat more.md'
     project.suite(
         case("helped", needs),
-        case("same", 'cd "$AO_AGENTS_DIR"; cat notes/001.md; cat notes/003.md notes/001.md'),
-        case("nothing", "true"),
+        case("looked", 'cd "$AO_AGENTS_DIR"; test -f notes/007.md; cat notes/002.md more.md'),
+        case("same", "true"),
         off=ROOT,
         on=ROOT | {"more.md": "x"},
     )
@@ -383,14 +383,14 @@ def test_under_gvisor_legs_of_one_case_are_traced_and_others_say_that_they_are_n
     for leg in LEGS:
         trace = reads(result, leg)
         assert (trace["state"], trace["detail"]) == ("unavailable", "runtime_caches_opens")
-    for leg, more in (("context_off_r2", []), ("context_on_r2", ["more.md"])):
+    inside = {item["leg"]: item for item in result.read("evidence/sandbox.json")["inside"]}
+    for leg, more in (("context_off_r3", []), ("context_on_r3", ["more.md"])):
         assert reads(result, leg)["granularity"] == "leg_of_one_case"
         assert told(result, leg) == {
-            "helped": (["notes/003.md", *more], []),
-            "same": (["notes/001.md", "notes/003.md"], []),
-            "nothing": ([], []),
+            "helped": (["notes/001.md", "notes/003.md", *more], []),
+            # There a file is opened on the host when a case looks at it by name.
+            "looked": (["notes/007.md", "notes/002.md", *more], []),
         }
-        inside = {item["leg"]: item for item in result.read("evidence/sandbox.json")["inside"]}
         assert inside[leg]["start"]["context_root_sha256"] is None
         assert inside[leg]["end"]["context_root_sha256"] is not None
     assert project.ao_eval("verify", result.evidence).code == 0

@@ -272,7 +272,10 @@ def test_no_mark_can_be_missing_added_or_out_of_order_without_all_being_withheld
             del forged[data.draw(st.sampled_from(places))]
         case "add":
             place = data.draw(st.integers(0, len(seen)))
-            forged.insert(place, data.draw(st.sampled_from(MARK_FILES)))
+            # Right beside itself a mark is merged, by the kernel if not here.
+            beside = seen[max(0, place - 1) : place + 1]
+            others = [mark for mark in MARK_FILES if mark not in beside]
+            forged.insert(place, data.draw(st.sampled_from(others)))
         case "change":
             place = data.draw(st.sampled_from(places))
             others = [mark for mark in MARK_FILES if mark is not seen[place]]
@@ -283,6 +286,16 @@ def test_no_mark_can_be_missing_added_or_out_of_order_without_all_being_withheld
             forged[one], forged[other] = forged[other], forged[one]
     reads = leg_reads(plan, segments, forged, FILES)
     assert (reads.state, reads.detail, reads.cases) == ("incomplete", "boundary_mismatch", ())
+
+
+@given(legs(), st.data())
+def test_a_mark_right_behind_itself_is_one(
+    made: tuple[LegPlan, list[Segment], list[Open], list[CaseReads]], data: st.DataObject
+) -> None:
+    plan, segments, seen, truth = made
+    twice = data.draw(st.sampled_from([n for n, item in enumerate(seen) if isinstance(item, Mark)]))
+    reads = leg_reads(plan, segments, [*seen[:twice], seen[twice], *seen[twice:]], FILES)
+    assert (reads.state, list(reads.cases)) == ("complete", truth)
 
 
 @given(legs(), st.data())
