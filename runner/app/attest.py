@@ -10,7 +10,7 @@ from runner.attest.keys import SigningKey, load_signing_key
 from runner.attest.statement import ATTESTATION, TEST_RESULT_FILE, measurement, tested
 from runner.logs import log
 from runner.model.evidence import SandboxEvidence
-from runner.model.scorecard import ContextScorecard
+from runner.model.skillscorecard import AnyScorecard
 
 
 def signing_key(path: Path | None) -> SigningKey | None:
@@ -33,7 +33,7 @@ def signing_key(path: Path | None) -> SigningKey | None:
 
 def attest(
     evidence: Evidence,
-    scorecard: ContextScorecard,
+    scorecard: AnyScorecard,
     sandbox: SandboxEvidence,
     key: SigningKey | None,
 ) -> None:

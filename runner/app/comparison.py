@@ -21,7 +21,8 @@ from runner.core.exitcode import Wanted, highest, of_scorecard
 from runner.core.stats import adjust
 from runner.errors import InputError
 from runner.host.atomic import write_atomic
-from runner.model.scorecard import ContextScorecard, Inputs
+from runner.model.scorecard import Inputs
+from runner.model.skillscorecard import AnyScorecard
 from runner.report.progress import Listener
 
 _LONGEST_RUN_ID = 160
@@ -34,7 +35,7 @@ _RUN_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:-]{{0,{_LONGEST_RUN_ID - 1}}}")
 class Compared:
     """One suite's comparison and where its evidence lies."""
 
-    scorecard: ContextScorecard
+    scorecard: AnyScorecard
     canonical: bytes
     directory: Path
     notices: tuple[str, ...]

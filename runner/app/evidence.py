@@ -14,6 +14,7 @@ from runner.app.prepare import Prepared
 from runner.core import hookreceipts, units
 from runner.core.canon import canonical, document
 from runner.core.hookenv import NAMESPACES
+from runner.core.plan import APART
 from runner.core.trials import OFF, ON
 from runner.errors import InternalError
 from runner.host.rundir import RunDirectory
@@ -28,6 +29,7 @@ from runner.model.evidence import (
     LegInside,
     SandboxEvidence,
 )
+from runner.model.leg import Axis
 from runner.model.reads import ContextReads
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._:-]")
@@ -154,18 +156,23 @@ def _hooks_directory(
     # Only the first legs ran every case: the receipts of the others were compared as they ended.
     first = [outcome for outcome in outcomes if _is_first(outcome)]
     # The plan's hooks are those that were run: none when they were suppressed.
-    planned = [outcome.plan.hooks for outcome in outcomes if outcome.plan.hooks is not None]
+    planned = [
+        outcome.plan.hooks.hooks
+        for outcome in outcomes
+        if outcome.plan.hooks is not None and outcome.plan.hooks.hooks
+    ]
+    compared = all(outcome.plan.axis is Axis.CONTEXT for outcome in outcomes)
     return HooksDirectoryEvidence(
         sha256=directory.sha256,
         entries=directory.entries,
         size=directory.size,
-        hooks=tuple(hook.ref for hook in planned[0].hooks) if planned else (),
+        hooks=tuple(hook.ref for hook in planned[0]) if planned else (),
         not_run=directory.not_run,
         cases=tuple(
             CaseReceipts(
                 case_id=sides[0].case_id,
                 complete=all(map(hookreceipts.complete, sides)),
-                equal=hookreceipts.equal(sides),
+                equal=hookreceipts.equal(sides) if compared else None,
             )
             for sides in zip(*(outcome.results for outcome in first), strict=True)
             if any(side.hooks for side in sides)
@@ -187,6 +194,7 @@ def _leg_hooks(prepared: Prepared, outcome: LegOutcome, passed: dict[str, str]) 
         names = item.profile.get("environment_names")
         if item.leg == leg and isinstance(names, list):
             created |= {name for name in names if str(name).startswith(NAMESPACES)}
+    passed = {name: value for name, value in passed.items() if name not in APART[outcome.plan.axis]}
     mine = {name: value for name, value in (start or {}).items() if name in passed}
     directory = prepared.hooks_directory
     directories = [

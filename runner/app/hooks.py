@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from runner.app.legrunner import LegOutcome
 from runner.app.suites import read_bytes
-from runner.core.hookreceipts import settle
+from runner.core.hookreceipts import settle_round
 from runner.core.hooksfile import FILE_NAME, read_hooks
 from runner.errors import InputError, StagingRefused
 from runner.host.absence import reaches
@@ -120,7 +120,10 @@ def _hooks_file(folder: Path, staged: Path) -> Path:
 
 
 def compare_receipts(outcomes: Sequence[LegOutcome]) -> None:
-    """Degrade the cases whose hooks differ between legs or did not complete; see `settle`."""
-    settled = settle([outcome.results for outcome in outcomes])
+    """Degrade the cases whose hooks differ between legs or did not complete; see `settle_round`."""
+    settled = settle_round(
+        [outcome.results for outcome in outcomes],
+        [(outcome.plan.axis, outcome.plan.variant) for outcome in outcomes],
+    )
     for outcome, results in zip(outcomes, settled, strict=True):
         outcome.results = results

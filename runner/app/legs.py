@@ -17,7 +17,7 @@ from runner.core.confine import base_environment
 from runner.core.plan import LegRequest, plan_leg
 from runner.core.record import Circumstances, run_record
 from runner.errors import InternalError
-from runner.model.leg import Axis, LegPlan
+from runner.model.leg import LegPlan, Variant
 from runner.model.liveproof import LiveStateEvidence
 from runner.model.record import EnvironmentRef, LegTimings, RunRecord, RuntimeRef
 from runner.report.progress import Listener
@@ -56,7 +56,7 @@ def plan(
     return plan_leg(
         prepared.suite.suite,
         leg,
-        axis=Axis.CONTEXT,
+        axis=request.axis,
         run_id=run_id,
         suite_dir=prepared.session.stage.suite_dir,
         environment=base_environment(prepared.hooks.passed, request.sandbox.extra_env),
@@ -162,7 +162,9 @@ def _record(prepared: Prepared, outcome: LegOutcome, started: str, completed: st
                 isolated_home=True,
                 hook_environment=prepared.hooks.fingerprint(),
                 dropped=prepared.hooks.dropped,
-                hooks_disabled=prepared.suppressed is not None,
+                hooks_disabled=(
+                    prepared.suppressed is not None or outcome.plan.variant == Variant.SKILL_OFF
+                ),
             ),
             timings=LegTimings(
                 staging_ms=prepared.staging_ms,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from runner.core.confine import Resources
+from runner.model.leg import Axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,7 @@ class Gates:
     Attributes:
         require_delta: Least `aggregate_delta` (its lower bound) of every suite.
         require_valid: No pair may be degraded.
-        require_pass: The `context_on` leg (or the single leg) must pass.
+        require_pass: The on-leg (or the single leg) must pass.
     """
 
     require_delta: float | None = None
@@ -106,6 +107,7 @@ class RunRequest:
     hooks_dir: Path | None = None
     """Hooks directory: what its `hooks.json` says runs around every case."""
     gates: Gates = field(default_factory=Gates)
+    axis: Axis = Axis.CONTEXT
     off_root: Path | None = None
     on_root: Path | None = None
     variant: str | None = None

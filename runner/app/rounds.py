@@ -126,12 +126,13 @@ class Rounds:
             side: item.staged for side, item in ((OFF, off), (ON, on)) if item.staged is not None
         }
         side = order.role.root
+        own: Side = ON if side == ON else OFF
         if side == "mixed":
             placed: Sequence[Placed] = mixed(off.records, on.records, order.role.on_units)
         else:
-            placed = [Placed(record, side) for record in self.prepared.roots[side].records]
+            placed = [Placed(record, own) for record in self.prepared.roots[own].records]
         paths = {path_text(item.record.path) for item in placed}
-        whose = (off, on) if side == "mixed" else (self.prepared.roots[side],)
+        whose = (off, on) if side == "mixed" else (self.prepared.roots[own],)
         watched = {item.path: item for root in whose for item in root.root.sentinels}
         destination = self.prepared.session.stage.home / secrets.token_hex(8)
         staged = mix_roots(placed, places, destination, owner=keeper())

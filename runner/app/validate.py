@@ -28,6 +28,7 @@ class Valid(NamedTuple):
 
 _TELLTALE = {
     "eval-run.v1": {"run_id", "case_results"},
+    "skill-scorecard.v1": {"per_case", "skill_on_run_id"},
     "context-scorecard.v1": {"per_case", "aggregate_delta"},
     "live-state.v1": {"proof", "t0", "t1"},
     "sandbox.v1": {"engine", "containers", "inside"},

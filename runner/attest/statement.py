@@ -20,7 +20,8 @@ from runner.model.attestation import (
 )
 from runner.model.evidence import SandboxEvidence
 from runner.model.record import Status
-from runner.model.scorecard import ContextScorecard
+from runner.model.scorecard import ContextScorecard, PairedCase
+from runner.model.skillscorecard import AnyScorecard, SkillCase
 
 ATTESTATION = "attestation.dsse.json"
 TEST_RESULT_FILE = "test-result.dsse.json"
@@ -35,7 +36,7 @@ def is_file(subject: ResourceDescriptor) -> bool:
 
 
 def measurement(
-    card: ContextScorecard, sandbox: SandboxEvidence, files: Mapping[str, str]
+    card: AnyScorecard, sandbox: SandboxEvidence, files: Mapping[str, str]
 ) -> MeasurementStatement:
     """The statement of `attestation.dsse.json`.
 
@@ -52,11 +53,11 @@ def measurement(
     )
 
 
-def tested(card: ContextScorecard, scorecard_sha256: str) -> TestResultStatement:
+def tested(card: AnyScorecard, scorecard_sha256: str) -> TestResultStatement:
     """The statement of `test-result.dsse.json`, for readers that know nothing of ours.
 
-    Its tests are the cases of the `context_on` leg. It makes no mention of the `context_off` leg:
-    that one is there to be compared with, and is not meant to pass.
+    Its tests are the cases of the on-leg. It makes no mention of the off-leg: that one is there to
+    be compared with, and is not meant to pass.
 
     Args:
         card: The scorecard.
@@ -76,9 +77,11 @@ def _files(files: Mapping[str, str]) -> Iterable[ResourceDescriptor]:
         yield ResourceDescriptor(name=path, digest={"sha256": sha256})
 
 
-def _inputs(card: ContextScorecard) -> Iterable[ResourceDescriptor]:
+def _inputs(card: AnyScorecard) -> Iterable[ResourceDescriptor]:
     """What went in: suite, roots, image, agent, workspace, hook environment."""
-    inputs, legs = card.inputs, (card.context_off, card.context_on)
+    inputs = card.inputs
+    # No leg of the skill axis has a context root.
+    legs = (card.context_off, card.context_on) if isinstance(card, ContextScorecard) else ()
     named = [
         ("suite", "sha256", inputs.suite_sha256),
         *((leg.variant, TREE, leg.context_root_sha256) for leg in legs),
@@ -93,14 +96,14 @@ def _inputs(card: ContextScorecard) -> Iterable[ResourceDescriptor]:
             yield ResourceDescriptor(name=INPUT + name, digest={algorithm: value})
 
 
-def _live(card: ContextScorecard) -> Iterable[ResourceDescriptor]:
+def _live(card: AnyScorecard) -> Iterable[ResourceDescriptor]:
     for root in card.integrity.live_state.roots:
         for when, sha256 in (("before", root.before_sha256), ("after", root.after_sha256)):
             if sha256 is not None:
                 yield ResourceDescriptor(name=f"{LIVE}{when}:{root.path}", digest={WITNESS: sha256})
 
 
-def _predicate(card: ContextScorecard, sandbox: SandboxEvidence) -> MeasurementPredicate:
+def _predicate(card: AnyScorecard, sandbox: SandboxEvidence) -> MeasurementPredicate:
     integrity, proof = card.integrity, card.integrity.sandbox
     profiles = []
     for container in sandbox.containers:
@@ -140,15 +143,20 @@ def _predicate(card: ContextScorecard, sandbox: SandboxEvidence) -> MeasurementP
     )
 
 
-def _test_result(
-    card: ContextScorecard, inputs: tuple[ResourceDescriptor, ...]
-) -> TestResultPredicate:
+def _on_side(row: PairedCase | SkillCase) -> tuple[str, Status]:
+    if isinstance(row, PairedCase):
+        return row.context_on.variant, row.context_on.status
+    return "skill_on", row.skill_on_status
+
+
+def _test_result(card: AnyScorecard, inputs: tuple[ResourceDescriptor, ...]) -> TestResultPredicate:
     passed, warned, failed = [], [], []
     for row in card.per_case:
-        name = f"context_on/{row.case_id}"
+        leg, status = _on_side(row)
+        name = f"{leg}/{row.case_id}"
         if row.degraded_reason is not None or card.integrity.verdict != "clean":
             warned.append(name)
-        elif row.context_on.status is Status.PASS:
+        elif status is Status.PASS:
             passed.append(name)
         else:
             failed.append(name)

@@ -15,18 +15,26 @@ from runner.errors import InputError
     name="ab",
     help="""Run SUITES with context absent and present, and compare the two legs.
 
+    With --axis skill: with hooks off (AGENTOPS_HOOKS_DISABLED=1) and on, and no context root. One
+    run varies one axis: options about context are refused then.
+
     A folder stands for the suites in it. Context roots default to
     <suite folder>/fixtures/<suite stem>/{context-off,context-on}/agents.""",
 )
 @click.argument("suites", nargs=-1, required=True, type=click.Path(path_type=Path))
-@options.option("--axis", type=click.Choice(["context"]), default="context")
+@options.option(
+    "--axis",
+    type=click.Choice(["context", "skill"]),
+    default="context",
+    help="What differs between the legs: the context root, or whether hooks are on.",
+)
 @options.option("--context-off-agents-dir", type=click.Path(path_type=Path), metavar="DIR")
 @options.option("--context-on-agents-dir", type=click.Path(path_type=Path), metavar="DIR")
 @options.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Copies of the run records, -context-off and -context-on before the extension.",
+    help="Copies of the run records, -context-off or -skill-on, say, before the extension.",
 )
 @options.option(
     "--delta-out", type=click.Path(path_type=Path), metavar="FILE", help="A copy of the scorecard."
@@ -64,7 +72,7 @@ from runner.errors import InputError
 def command(suites: tuple[Path, ...], **given: Any) -> int:
     """Compare, print, and say by the exit code what was found."""
     from runner.app.request import Gates
-    from runner.app.run_ab import run_ab
+    from runner.model.leg import Axis
 
     request = options.request(
         suites,
@@ -74,6 +82,7 @@ def command(suites: tuple[Path, ...], **given: Any) -> int:
             require_valid=given["require_valid"],
             require_pass=given["require_pass"],
         ),
+        axis=Axis(given["axis"]),
         off_root=given["context_off_agents_dir"],
         on_root=given["context_on_agents_dir"],
         out=given["out"],
@@ -86,7 +95,11 @@ def command(suites: tuple[Path, ...], **given: Any) -> int:
     )
     if given["out"] is not None and given["out"] == given["delta_out"]:
         raise InputError("--out and --delta-out name the same file")
+    if request.axis is Axis.SKILL:
+        from runner.app.run_skill import run_skill as compare
+    else:
+        from runner.app.run_ab import run_ab as compare
     with output.Screen(quiet=given["quiet"], verbose=given["verbose"]) as screen:
-        outcome = run_ab(request, screen.progress)
+        outcome = compare(request, screen.progress)
     screen.show_comparisons(outcome, as_json=given["as_json"])
     return outcome.exit_code

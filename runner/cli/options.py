@@ -100,7 +100,7 @@ _SHARED = (
         is_flag=True,
         help="Tolerate changes of live state that are positively somebody else's (needs root).",
     ),
-    option("--require-pass", is_flag=True, help="Exit 1 unless the context_on leg passes."),
+    option("--require-pass", is_flag=True, help="Exit 1 unless the on-leg passes."),
     option("--json", "as_json", is_flag=True, envvar=None, help="One JSON document on stdout."),
     option("--quiet", "-q", is_flag=True, envvar=None, help="No progress."),
     option("--verbose", "-v", count=True, envvar=None, help="More log lines; twice for all."),

@@ -19,6 +19,7 @@ from runner.report.text import visible
 if TYPE_CHECKING:
     from runner.app.comparison import Comparison
     from runner.app.run_suite import SingleRun
+    from runner.model.skillscorecard import AnyScorecard
 
 _NARROWEST = 60
 _WIDEST = 160
@@ -69,15 +70,13 @@ class Screen:
         if as_json:
             click.echo(outcome.document)
             return
-        from runner.report import terminal
-
         width, color = _width(), wants_color(sys.stdout)
         for result in outcome.results:
-            click.echo(terminal.render_scorecard(result.scorecard, width=width, color=color))
+            click.echo(_drawn(result.scorecard, width=width, color=color))
             click.echo(f"evidence: {visible(str(result.directory), limit=_LONGEST)}\n")
         if len(outcome.results) > 1:
             cards = [result.scorecard for result in outcome.results]
-            click.echo(terminal.render_many(cards, width=width, color=color))
+            click.echo(_drawn_together(cards, width=width, color=color))
 
     def show_record(self, outcome: SingleRun, *, as_json: bool) -> None:
         """Print a run record, and how to enter a kept container."""
@@ -97,6 +96,33 @@ class Screen:
             click.echo(f"ao-eval: {line}", err=True)
         for line in outcome.kept:
             click.echo(line, err=as_json)
+
+
+def _drawn(card: AnyScorecard, *, width: int, color: bool) -> str:
+    from runner.model.scorecard import ContextScorecard
+
+    if isinstance(card, ContextScorecard):
+        from runner.report.terminal import render_scorecard
+
+        return render_scorecard(card, width=width, color=color)
+    from runner.report.skillterminal import render_skill
+
+    return render_skill(card, width=width, color=color)
+
+
+def _drawn_together(cards: Sequence[AnyScorecard], *, width: int, color: bool) -> str:
+    """Several suites on one table; all of one run are of one axis."""
+    from runner.model.scorecard import ContextScorecard
+
+    contexts = [card for card in cards if isinstance(card, ContextScorecard)]
+    if contexts:
+        from runner.report.terminal import render_many
+
+        return render_many(contexts, width=width, color=color)
+    from runner.report.skillterminal import render_skills
+
+    skills = [card for card in cards if not isinstance(card, ContextScorecard)]
+    return render_skills(skills, width=width, color=color)
 
 
 def _tell(notices: Sequence[str]) -> None:

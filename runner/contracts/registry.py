@@ -23,6 +23,7 @@ from runner.model.reads import ContextReads
 from runner.model.record import RunRecord
 from runner.model.rubric import Rubric
 from runner.model.scorecard import ContextScorecard
+from runner.model.skillscorecard import SkillScorecard
 from runner.model.suite import Suite
 from runner.model.verdict import CouncilVerdict, RunManifest
 from runner.model.verification import Verification
@@ -48,6 +49,7 @@ CONTRACTS: tuple[Contract, ...] = (
     Contract("eval-suite.v1", Suite, reads=True),
     Contract("eval-run.v1", RunRecord, reads=False),
     Contract("context-scorecard.v1", ContextScorecard, reads=False),
+    Contract("skill-scorecard.v1", SkillScorecard, reads=False),
     Contract("live-state.v1", LiveStateEvidence, reads=False),
     Contract("sandbox.v1", SandboxEvidence, reads=False),
     Contract("hooks.v1", HooksEvidence, reads=False),

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from runner.core import hookreceipts, inside
 from runner.core.confine import is_gvisor
 from runner.core.hookenv import NAMESPACES
+from runner.core.plan import APART
 from runner.core.treehash import TreeRecord, content_digest
 from runner.core.trials import OFF, ON
 from runner.core.units import mixed, records
@@ -211,12 +212,13 @@ def check_hooks(
             yield Wrong(f"{at}/created_configuration", "is not what the engine read back")
         directory = hooks.directory.sha256 if hooks.directory is not None else None
         inside_twice = (item.directory_at_start, item.directory_at_end)
-        mine = {name: value for name, value in (start or {}).items() if name in hooks.host}
+        passed = {k: v for k, v in hooks.host.items() if k not in APART[record.axis]}
+        mine = {name: value for name, value in (start or {}).items() if name in passed}
         preserved = (
             start is not None
             and start == end
-            and mine == hooks.host
-            and set(hooks.host) <= set(created)
+            and mine == passed
+            and set(passed) <= set(created)
             and (directory is None or inside_twice == (directory, directory))
         )
         if item.preserved != preserved:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from runner.model.record import RunRecord, Status
-from runner.model.scorecard import ContextScorecard, PairedCase
+from runner.model.scorecard import ContextScorecard, LegSummary, PairedCase
+from runner.model.skillscorecard import AnyScorecard, SkillLeg
 
 OK = 0
 GATE = 1
@@ -24,7 +25,7 @@ class Wanted(NamedTuple):
     Attributes:
         delta: Least lower bound of the delta; None for no gate.
         valid: No pair may be degraded.
-        passing: The `context_on` leg, or the only leg, must pass.
+        passing: The on-leg, or the only leg, must pass.
     """
 
     delta: float | None = None
@@ -37,7 +38,7 @@ def highest(codes: Sequence[int]) -> int:
     return min(codes, key=RANKING.index, default=OK)
 
 
-def of_scorecard(scorecard: ContextScorecard, wanted: Wanted) -> int:
+def of_scorecard(scorecard: AnyScorecard, wanted: Wanted) -> int:
     """Exit code for one comparison.
 
     A gate on the delta uses its lower bound: what was lost on one side only counts against it.
@@ -57,11 +58,21 @@ def of_scorecard(scorecard: ContextScorecard, wanted: Wanted) -> int:
         reached = bound is not None and bound >= wanted.delta  # never, when what is wanted is NaN
         if not reached:
             codes.append(GATE)
-    if scorecard.controls.null_check and any(_changed(row) for row in scorecard.per_case):
+    if _null_check_failed(scorecard):
         codes.append(GATE)
-    if wanted.passing and scorecard.context_on.status is not Status.PASS:
+    if wanted.passing and _on_leg(scorecard).status is not Status.PASS:
         codes.append(GATE)
     return highest(codes)
+
+
+def _on_leg(scorecard: AnyScorecard) -> LegSummary | SkillLeg:
+    return scorecard.context_on if isinstance(scorecard, ContextScorecard) else scorecard.skill_on
+
+
+def _null_check_failed(scorecard: AnyScorecard) -> bool:
+    if not isinstance(scorecard, ContextScorecard) or not scorecard.controls.null_check:
+        return False
+    return any(_changed(row) for row in scorecard.per_case)
 
 
 def _changed(row: PairedCase) -> bool:

@@ -22,7 +22,10 @@ OURS = "AO_EVAL_"
 LEG_VARIABLES = ("AO_AGENTS_DIR", "AO_CONTEXT_VARIANT", "AO_USAGE_FILE")
 """Set by the leg last; no suite, case or option overrides them."""
 
-SWITCHES = ("AGENTOPS_HOOKS_DISABLED", "AGENTOPS_SESSION_START_DISABLED")
+HOOKS_SWITCH = "AGENTOPS_HOOKS_DISABLED"
+"""The leg variable of the skill axis: `1` in its off-leg."""
+
+SWITCHES = (HOOKS_SWITCH, "AGENTOPS_SESSION_START_DISABLED")
 """Exactly `1` switches hooks off."""
 
 _CREDENTIAL_ENDS = ("_TOKEN", "_KEY", "_SECRET")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from runner.core.degrade import hooks_disabled, status_of, worst
 from runner.model.hooks import HookReceipt
-from runner.model.leg import Degradation
+from runner.model.leg import Axis, Degradation
 from runner.model.record import CaseResult
 
 NOT_STARTED = (126, 127)
@@ -88,6 +88,26 @@ def settle(legs: Sequence[Results]) -> tuple[tuple[CaseResult, ...], ...]:
     """
     rows = [_settle_case(sides) for sides in zip(*legs, strict=True)]
     return tuple(zip(*rows, strict=True)) if rows else tuple(() for _ in legs)
+
+
+def settle_round(
+    legs: Sequence[Results], variants: Sequence[tuple[Axis, str]]
+) -> tuple[tuple[CaseResult, ...], ...]:
+    """Settle legs that ran side by side.
+
+    The off-leg of the skill axis runs no hooks, which is what it is for: there the receipts of a
+    leg are held against those of its own variant only.
+
+    Args:
+        legs: The results of each leg, of the same cases in the same order.
+        variants: Axis and variant of each leg.
+    """
+    kinds = [variant if axis is Axis.SKILL else None for axis, variant in variants]
+    settled: dict[int, tuple[CaseResult, ...]] = {}
+    for kind in dict.fromkeys(kinds):
+        places = [place for place, other in enumerate(kinds) if other == kind]
+        settled.update(zip(places, settle([legs[place] for place in places]), strict=True))
+    return tuple(settled[place] for place in range(len(legs)))
 
 
 def _settle_case(sides: Sequence[CaseResult]) -> tuple[CaseResult, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from runner.core import hookenv
@@ -31,6 +31,12 @@ _VARIANTS: dict[Axis, tuple[str, ...]] = {
     Axis.CONTEXT: (Variant.CONTEXT_OFF, Variant.CONTEXT_ON, Variant.NONE),
     Axis.SKILL: (Variant.SKILL_ON, Variant.SKILL_OFF),
 }
+APART: dict[Axis, frozenset[str]] = {
+    Axis.CONTEXT: frozenset({"AO_CONTEXT_VARIANT"}),
+    Axis.SKILL: frozenset({hookenv.HOOKS_SWITCH}),
+}
+"""Hook variables that make the legs of an axis what they are; all others are equal in both."""
+
 _LIVE = frozenset({CaseRuntime.CLAUDE, CaseRuntime.CODEX, CaseRuntime.MANUAL})
 
 
@@ -79,29 +85,41 @@ def plan_leg(
         only: Case ids to run; empty for all.
         hooks: The hooks directory. Its hooks are not run when they are suppressed.
     """
-    variant = None if request.variant == Variant.NONE else request.variant
     return LegPlan(
         leg=request.leg or _leg_name(request.variant),
         axis=axis,
         variant=request.variant,
         run_id=run_id,
         root=request.root,
-        env={**environment, **leg_variables(variant)},
+        env={**environment, **_leg_environment(axis, request.variant)},
         cases=tuple(
-            _plan_case(case, index, suite, suite_dir)
+            _plan_case(case, index, suite, suite_dir, fixed=_fixed(axis))
             for index, case in enumerate(suite.cases)
             if not only or case.id in only
         ),
-        hooks=_hooks(hooks, suppressed),
+        hooks=_hooks(hooks, run=suppressed is None and request.variant != Variant.SKILL_OFF),
         degraded=_leg_degradation(request, axis, suppressed),
         role=request.role,
         isolated=request.isolated,
     )
 
 
-def _hooks(hooks: HooksDirectory | None, suppressed: Degradation | None) -> HooksDirectory | None:
+def _leg_environment(axis: Axis, variant: str) -> dict[str, str]:
+    """What the leg sets last, over everything else."""
+    if axis is Axis.SKILL:
+        switch = {hookenv.HOOKS_SWITCH: "1"} if variant == Variant.SKILL_OFF else {}
+        return {**leg_variables(None), **switch}
+    return leg_variables(None if variant == Variant.NONE else variant)
+
+
+def _fixed(axis: Axis) -> frozenset[str]:
+    """Variables that no case may set: they are the leg's."""
+    return APART[axis].union(hookenv.LEG_VARIABLES)
+
+
+def _hooks(hooks: HooksDirectory | None, *, run: bool) -> HooksDirectory | None:
     """The directory stays mounted and compared: only what it would run is taken away."""
-    if hooks is None or suppressed is None:
+    if hooks is None or run:
         return hooks
     return hooks.model_copy(update={"hooks": ()})
 
@@ -132,10 +150,12 @@ def as_token(text: str) -> str:
     return token if token[:1].isalpha() else f"v_{token}"[:64]
 
 
-def _plan_case(case: Case, index: int, suite: Suite, suite_dir: str) -> CasePlan:
+def _plan_case(
+    case: Case, index: int, suite: Suite, suite_dir: str, *, fixed: Collection[str]
+) -> CasePlan:
     inputs = case.inputs or {}
     cwd = posixpath.normpath(posixpath.join(suite_dir, _text(inputs.get("cwd"))))
-    environment = _strings(inputs.get("env"))
+    environment = _strings(inputs.get("env"), fixed)
     command = _command(case, inputs, cwd, environment)
     return CasePlan(
         index=index,
@@ -201,14 +221,12 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
-def _strings(value: object) -> dict[str, str]:
+def _strings(value: object, fixed: Collection[str]) -> dict[str, str]:
     """Case `env`: strings only; the leg's own variables cannot be overridden."""
     if not isinstance(value, dict):
         return {}
     return {
-        name: text
-        for name, text in value.items()
-        if isinstance(text, str) and name not in hookenv.LEG_VARIABLES
+        name: text for name, text in value.items() if isinstance(text, str) and name not in fixed
     }
 
 
@@ -245,7 +263,8 @@ def suppression(
         return hooks_disabled("scrub_prefix")
     for index, case in enumerate(suite.cases):
         where = f"{suite_path}#/cases/{index}/inputs/env"
-        if hookenv.suppressed_by(_strings((case.inputs or {}).get("env")), where=where):
+        own = _strings((case.inputs or {}).get("env"), hookenv.LEG_VARIABLES)
+        if hookenv.suppressed_by(own, where=where):
             return hooks_disabled("case_env")
     return None
 

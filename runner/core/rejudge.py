@@ -85,7 +85,9 @@ def derive(
             )
             for record, planned, why in zip(stored, plans, own, strict=True)
         ]
-        settled = hookreceipts.settle(judged)
+        settled = hookreceipts.settle_round(
+            judged, [(record.axis, record.variant) for record in stored]
+        )
         for record, planned, why, results in zip(stored, plans, own, settled, strict=True):
             made = _record(suite, record, planned, results, why)
             if changed is not None:

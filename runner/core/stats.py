@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from runner.core.student import quantile
-from runner.model.scorecard import ContextScorecard, Interval, PairedCase, Resolution, SignFlip
+from runner.model.scorecard import Interval, PairedCase, Resolution, SignFlip
+from runner.model.skillscorecard import AnyScorecard
 
 ALPHA: Final = 0.05
 FAMILY: Final = "family:"
@@ -215,7 +216,7 @@ class Adjusted(NamedTuple):
     adjusted: float
 
 
-def adjust(scorecards: Sequence[ContextScorecard]) -> tuple[Adjusted, ...]:
+def adjust(scorecards: Sequence[AnyScorecard]) -> tuple[Adjusted, ...]:
     """Suites in which a pair differs: their sign-flip p-values, adjusted for their number."""
     tested = [(card.suite_id, card.resolution.sign_flip) for card in scorecards]
     found = [(suite_id, flips.p) for suite_id, flips in tested if flips is not None]

@@ -79,7 +79,7 @@ class MeasurementPredicate(Value):
 
 
 class TestResultPredicate(Value):
-    """Predicate test-result v0.1: the cases of the `context_on` leg."""
+    """Predicate test-result v0.1: the cases of the `context_on` (`skill_on`) leg."""
 
     __test__ = False  # Not a class of tests, whatever pytest thinks of its name.
     model_config = _NAMED_BY_OTHERS
@@ -87,7 +87,7 @@ class TestResultPredicate(Value):
     result: Literal["PASSED", "WARNED", "FAILED"]
     """A degraded case, or a measurement that was not clean, is never `PASSED`."""
     configuration: Items[ResourceDescriptor]
-    """The suite and the context root."""
+    """The suite, the image and, on the context axis, the context root."""
     passed_tests: Annotated[Items[str], Field(alias="passedTests")]
     warned_tests: Annotated[Items[str], Field(alias="warnedTests")]
     """Degraded: these support no claim."""

@@ -101,8 +101,9 @@ class LegRole(Value):
     """Why a leg of a comparison is run."""
 
     purpose: Literal["first", "replicate", "label_swap", "ablation"]
-    root: Literal["context_off", "context_on", "mixed"]
-    """Whose content its context root has; the label that cases see is the leg's variant."""
+    root: Literal["context_off", "context_on", "mixed", "skill_off", "skill_on"]
+    """Whose content its context root has; the label that cases see is the leg's variant. On the
+    skill axis, where no leg has a root: the variant."""
     ordinal: Annotated[int, Field(ge=1)]
     """Counts legs of one purpose and root; the first legs and their replicates count together."""
     on_units: Items[str] = ()

@@ -163,18 +163,23 @@ class LegSummary(Value):
     cases_degraded: Count
 
 
-class Pairing(Value):
-    """What `aggregate_delta` was computed from."""
+class PairCounts(Value):
+    """What a delta was computed from, on either axis."""
 
     valid_pairs: Count
     degraded_pairs: Count
+    delta_lower_bound: Delta | None
+    """With every pair lost on one side only counted against the on-leg; equals the delta when
+    nothing was lost on one side only."""
+    delta_upper_bound: Delta | None
+
+
+class Pairing(PairCounts):
+    """What `aggregate_delta` was computed from."""
+
     context_off_aggregate: Score | None
     """Over valid pairs only."""
     context_on_aggregate: Score | None
-    delta_lower_bound: Delta | None
-    """With every pair lost on one side only counted against the context; equals the delta when
-    nothing was lost on one side only."""
-    delta_upper_bound: Delta | None
 
 
 class SignFlip(Value):
@@ -198,12 +203,12 @@ class Interval(Value):
     """Families of cases, a case without one counting by itself."""
 
 
-class Resolution(Value):
-    """What the pairs can resolve. Every p speaks of cases like these, not of the world."""
+class Resolved(Value):
+    """What the pairs of either axis can resolve."""
 
     valid_pairs: Count
     improved: Count
-    """Scored higher under context."""
+    """Scored higher in the on-leg."""
     regressed: Count
     tied: Count
     newly_passing: Count
@@ -218,9 +223,19 @@ class Resolution(Value):
     """Null with fewer than two clusters or without any spread."""
     least_net_improvement: Count | None
     """Least number of one-directional changes that could reach p < 0.05; null when none can."""
+    note: str
+
+
+class Resolution(Resolved):
+    """What the pairs can resolve. Every p speaks of cases like these, not of the world."""
+
     degraded_context_off: Count
     degraded_context_on: Count
-    note: str
+
+    @property
+    def degraded(self) -> tuple[int, int]:
+        """Cases that were degraded in the off-leg and in the on-leg."""
+        return self.degraded_context_off, self.degraded_context_on
 
 
 class Inputs(Value):

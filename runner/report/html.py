@@ -35,12 +35,9 @@ def render_html(scorecard: ContextScorecard) -> str:
     Returns:
         HTML; the same scorecard gives the same text.
     """
-    style = _style()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return compile_page().render(
+    return page(
+        compile_page(),
         card=scorecard,
-        style=style,
-        style_digest=digest,
         tone=wording.tone(scorecard),
         headline=wording.headline(scorecard),
         problems=wording.integrity_lines(scorecard),
@@ -57,10 +54,22 @@ def render_html(scorecard: ContextScorecard) -> str:
     )
 
 
+def page(template: Template, **values: object) -> str:
+    """Render a page of ours, whose one style is named by digest in its policy.
+
+    Args:
+        template: The page.
+        values: What it shows.
+    """
+    style = _style()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return template.render(style=style, style_digest=digest, **values)
+
+
 @cache
-def compile_page() -> Template:
-    """The page's template, compiled: the first time a tenth of a second, best spent beforehand."""
-    return _environment().get_template("scorecard.html.j2")
+def compile_page(name: str = "scorecard.html.j2") -> Template:
+    """A page's template, compiled: the first time a tenth of a second, best spent beforehand."""
+    return _environment().get_template(name)
 
 
 class _BesideModules(BytecodeCache):

@@ -25,37 +25,37 @@ def render_summary(scorecard: ContextScorecard, limit_bytes: int = 1_000_000) ->
     Returns:
         Markdown ending in a line feed.
     """
-    return _fit(_lines(scorecard), limit_bytes)
+    return fit(_lines(scorecard), limit_bytes)
 
 
 def _lines(card: ContextScorecard) -> list[str]:
     problems = wording.integrity_lines(card)
     pairs = plural(card.pairing.valid_pairs, "valid pair")
     lines = [
-        f"### {_safe(card.suite_id)}",
+        f"### {safe(card.suite_id)}",
         "",
-        f"**{_safe(wording.headline(card))}**",
+        f"**{safe(wording.headline(card))}**",
         "",
-        *[f"- **{_safe(line)}**" for line in problems],
+        *[f"- **{safe(line)}**" for line in problems],
         *([""] if problems else []),
         "| leg | status | over valid pairs | over all scored | context root | degraded |",
         "|---|---|--:|--:|---|---|",
         _leg_row(card.context_off, card.pairing.context_off_aggregate),
         _leg_row(card.context_on, card.pairing.context_on_aggregate),
         "",
-        f"- delta: {_safe(signed(card.aggregate_delta))} over {_safe(pairs)}",
+        f"- delta: {safe(signed(card.aggregate_delta))} over {safe(pairs)}",
     ]
     bounds = wording.bounds_line(card)
     if bounds is not None:
-        lines.append(f"- bounds: {_safe(bounds)}")
+        lines.append(f"- bounds: {safe(bounds)}")
     counts = ", ".join(f"{name} x {count}" for name, count in wording.degraded_counts(card))
     lines += [
-        f"- degraded: {_safe(counts or 'none')}",
-        f"- controls: {_safe(causes.controls_line(card))}",
-        f"- resolution: {_safe(wording.resolution_line(card))}",
-        *[f"- interval: {_safe(line)}" for line in [wording.interval_line(card)] if line],
-        f"- proof: {_safe(wording.proof_line(card))}",
-        *[f"- warning: {_safe(visible(line, limit=500))}" for line in card.warnings],
+        f"- degraded: {safe(counts or 'none')}",
+        f"- controls: {safe(causes.controls_line(card))}",
+        f"- resolution: {safe(wording.resolution_line(card))}",
+        *[f"- interval: {safe(line)}" for line in [wording.interval_line(card)] if line],
+        f"- proof: {safe(wording.proof_line(card))}",
+        *[f"- warning: {safe(visible(line, limit=500))}" for line in card.warnings],
         "",
         "| case | off | on | delta | what decided it |",
         "|---|---|---|--:|---|",
@@ -68,7 +68,7 @@ def _lines(card: ContextScorecard) -> list[str]:
 
 
 def _leg_row(leg: LegSummary, over_pairs: float | None) -> str:
-    return _row(
+    return row(
         leg.variant,
         leg.status.value,
         number(over_pairs),
@@ -79,7 +79,7 @@ def _leg_row(leg: LegSummary, over_pairs: float | None) -> str:
 
 
 def _case_row(pair: PairedCase) -> str:
-    return _row(
+    return row(
         pair.case_id,
         _side(pair.context_off),
         _side(pair.context_on),
@@ -92,18 +92,20 @@ def _side(case: LegCase) -> str:
     return case.status.value if case.score is None else f"{case.status.value} {number(case.score)}"
 
 
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(_safe(cell) for cell in cells)} |"
+def row(*cells: str) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(safe(cell) for cell in cells)} |"
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """Text that Markdown shows as it is: no markup, no HTML, no link, no mention, no table cell."""
     text = _SPECIAL.sub(lambda match: f"\\{match[0]}", visible(text))
     text = "".join(_ENTITIES.get(char, char) for char in text)
     return _WWW.sub(lambda match: f"{match[0][:3]}\\.", text)
 
 
-def _fit(lines: list[str], limit: int) -> str:
+def fit(lines: list[str], limit: int) -> str:
+    """The lines as far as they fit; cut at the end of a line, and says so."""
     whole = "\n".join(lines) + "\n"
     if len(whole.encode()) <= limit:
         return whole

@@ -10,10 +10,11 @@ from rich.text import Text
 
 from runner.model.record import CaseResult, RunRecord, Status, Verdict
 from runner.model.scorecard import ContextScorecard, LegCase, LegSummary, PairedCase
+from runner.model.skillscorecard import AnyScorecard
 from runner.report import causes, drawing, wording
 from runner.report.text import number, plural, visible
 
-_TONE_STYLE: dict[wording.Tone, str] = {
+TONE_STYLE: dict[wording.Tone, str] = {
     "helped": "bold green",
     "harmed": "bold red",
     "same": "bold",
@@ -37,7 +38,7 @@ def render_scorecard(scorecard: ContextScorecard, *, width: int, color: bool) ->
         Text.assemble(
             (visible(scorecard.suite_id), "bold"), (f"  {visible(scorecard.suite_path)}", "dim")
         ),
-        Text(wording.headline(scorecard), style=_TONE_STYLE[wording.tone(scorecard)]),
+        Text(wording.headline(scorecard), style=TONE_STYLE[wording.tone(scorecard)]),
     ]
     problems = wording.integrity_lines(scorecard)
     if problems:
@@ -77,7 +78,7 @@ def render_many(scorecards: Sequence[ContextScorecard], *, width: int, color: bo
             drawing.delta(card.aggregate_delta),
             Text(f"{pairing.valid_pairs}/{len(card.per_case)}"),
             Text(str(pairing.degraded_pairs), style="yellow" if pairing.degraded_pairs else ""),
-            _integrity_word(card),
+            integrity_word(card),
         )
     parts += [table, Text(_tally(scorecards), style="dim")]
     parts += [Text(line, style="dim") for line in wording.adjusted_lines(scorecards)]
@@ -197,7 +198,8 @@ def _leg(leg: LegSummary, over_pairs: float | None) -> Text:
     return text if why is None else text.append(f"  degraded {why}", style="yellow")
 
 
-def _integrity_word(card: ContextScorecard) -> Text:
+def integrity_word(card: AnyScorecard) -> Text:
+    """`clean`, or what it is instead."""
     if wording.is_clean(card):
         return Text("clean", style="green")
     verdict = card.integrity.verdict

@@ -25,6 +25,7 @@ from runner.model.scorecard import (
     PairedCase,
     SentinelFact,
 )
+from runner.model.skillscorecard import AnyScorecard, SkillLeg
 from runner.report.causes import named_artifacts
 from runner.report.text import NOTHING, number, plural, short, signed, visible
 
@@ -37,7 +38,7 @@ MANY_CASES = 40
 _SHOWN_CHANGES = 10
 
 
-def is_clean(card: ContextScorecard) -> bool:
+def is_clean(card: AnyScorecard) -> bool:
     """Nothing recorded speaks against the measurement. Unknown is not clean."""
     live, sandbox = card.integrity.live_state, card.integrity.sandbox
     return (
@@ -50,7 +51,7 @@ def is_clean(card: ContextScorecard) -> bool:
     )
 
 
-def tone(card: ContextScorecard) -> Tone:
+def tone(card: AnyScorecard) -> Tone:
     """The kind of headline that the scorecard supports."""
     if not is_clean(card):
         return "unclean"
@@ -103,7 +104,7 @@ def _moved(card: ContextScorecard) -> tuple[int, int]:
     return sum(delta > 0 for delta in deltas), sum(delta < 0 for delta in deltas)
 
 
-def integrity_lines(card: ContextScorecard) -> list[str]:
+def integrity_lines(card: AnyScorecard) -> list[str]:
     """Everything that speaks against the measurement, worst first; empty when it is clean.
 
     The recorded problems, then what the evidence shows beyond them.
@@ -148,7 +149,7 @@ def _change_lines(root: LiveRootProof) -> list[str]:
     return lines
 
 
-def proof_line(card: ContextScorecard) -> str:
+def proof_line(card: AnyScorecard) -> str:
     """What shows that the live state was left alone and the legs were boxed in, on one line."""
     live, sandbox = card.integrity.live_state, card.integrity.sandbox
     parts = [_roots_phrase(live.roots)]
@@ -219,7 +220,7 @@ def degraded_text(reason: DegradedReason | None, detail: str | None) -> str:
     return NOTHING if reason is None else f"{reason.value}/{detail or 'unknown'}"
 
 
-def degraded_counts(card: ContextScorecard) -> list[tuple[str, int]]:
+def degraded_counts(card: AnyScorecard) -> list[tuple[str, int]]:
     """How many pairs each `reason/detail` took out, most frequent first."""
     counts = Counter(
         degraded_text(pair.degraded_reason, pair.degraded_detail)
@@ -229,7 +230,7 @@ def degraded_counts(card: ContextScorecard) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def leg_degraded(leg: LegSummary) -> str | None:
+def leg_degraded(leg: LegSummary | SkillLeg) -> str | None:
     """Why the whole leg is degraded, or None."""
     if leg.degraded_reason is None:
         return None
@@ -322,7 +323,7 @@ def digest_text(digest: str) -> str:
     return visible(digest) if ":" in digest else f"sha256 {visible(digest)}"
 
 
-def bounds_line(card: ContextScorecard) -> str | None:
+def bounds_line(card: AnyScorecard) -> str | None:
     """Worst and best case of pairs lost on one side only; None when they change nothing."""
     low, high = card.pairing.delta_lower_bound, card.pairing.delta_upper_bound
     if low is None or high is None or low == high:
@@ -330,18 +331,19 @@ def bounds_line(card: ContextScorecard) -> str | None:
     return f"between {signed(low)} and {signed(high)}, whatever the pairs lost on one side were"
 
 
-def resolution_line(card: ContextScorecard) -> str:
+def resolution_line(card: AnyScorecard) -> str:
     """What this number of pairs can and cannot resolve."""
     res = card.resolution
     counts = f"{res.improved} improved, {res.regressed} regressed, {res.tied} tied"
     parts = [counts, visible(res.note, limit=300)] if res.note else [counts]
-    if res.degraded_context_off != res.degraded_context_on:
-        off, on = res.degraded_context_off, res.degraded_context_on
-        parts.append(f"lost unequally: {off} degraded in context_off, {on} in context_on")
+    off, on = res.degraded
+    if off != on:
+        axis = "context" if isinstance(card, ContextScorecard) else "skill"
+        parts.append(f"lost unequally: {off} degraded in {axis}_off, {on} in {axis}_on")
     return "; ".join(parts)
 
 
-def interval_line(card: ContextScorecard) -> str | None:
+def interval_line(card: AnyScorecard) -> str | None:
     """Mean difference and its confidence interval; None without one."""
     res = card.resolution
     if res.interval is None or res.mean_difference is None:
@@ -353,7 +355,7 @@ def interval_line(card: ContextScorecard) -> str | None:
     )
 
 
-def adjusted_lines(cards: Sequence[ContextScorecard]) -> list[str]:
+def adjusted_lines(cards: Sequence[AnyScorecard]) -> list[str]:
     """p-values of several suites, adjusted for their number; empty when none has one."""
     found = adjust(cards)
     return [

@@ -19,6 +19,7 @@ COMPAT = Path(os.environ.get("AO_EVAL_COMPAT") or TOP.parent / "shared" / "compa
 """Data kept beside the checkout, never in it."""
 
 WAVE0 = "context-packet-ab-wave0"
+LID = "lid-primitives-demo"
 SIDES = ("context_off", "context_on")
 
 
@@ -87,3 +88,22 @@ def test_the_public_wave0_suite_gives_its_known_result(project: Project) -> None
     assert card["aggregate_delta"] == 0.4667
     assert [row["status_delta"] for row in card["per_case"]] == [1, 0]
     assert [row["degraded_reason"] for row in card["per_case"]] == [None, None]
+
+
+@pytest.mark.parametrize("controls", ["none", "standard"])
+def test_the_public_skill_suite_gives_its_known_result(project: Project, controls: str) -> None:
+    if not COMPAT.is_dir():
+        pytest.skip("compat suites are not beside this checkout")
+    (project.repo / "evals").mkdir()
+    shutil.copy(COMPAT / f"{LID}.json", project.repo / "evals")
+    result = project.ao_eval(
+        "ab", "--axis", "skill", f"evals/{LID}.json", "--controls", controls, "--json"
+    )
+    assert result.code == 0, result.stderr
+    card = result.document
+    assert (card["skill_on_aggregate"], card["skill_off_aggregate"]) == (1.0, 0.5)
+    assert card["aggregate_delta"] == 0.5
+    assert [row["delta"] for row in card["per_case"]] == [1, 0]
+    assert [row["degraded_reason"] for row in card["per_case"]] == [None, None]
+    assert card["integrity"]["verdict"] == "clean"
+    assert card["controls"]["legs"] == (2 if controls == "none" else 20)

@@ -209,7 +209,7 @@ def test_a_signal_that_comes_twice_at_once_is_one_wish(boom: Boom) -> None:
         (["--nosuch"], "No such option '--nosuch'"),
         (["ab"], "Missing argument 'SUITES...'; see `ao-eval ab --help`"),
         (["ab", "--nosuch", "x"], "No such option '--nosuch'"),
-        (["ab", "--axis", "skill", "x"], "'skill' is not 'context'"),
+        (["ab", "--axis", "both", "x"], "'both' is not one of 'context', 'skill'"),
         (["ab", "--memory", "lots", "x"], "'lots' is not a size; write 512m or 2g"),
         (["ab", "--memory", "1k", "x"], "--memory: should be greater than 6291456"),
         (["ab", "--cpus", "nan", "x"], "--cpus: should be"),
@@ -233,6 +233,41 @@ def test_a_usage_error_is_one_line_and_exit_code_2(
     assert out == ""
     assert err.startswith("ao-eval: ")
     assert (err.count("\n"), words in err) == (1, True), err
+
+
+@pytest.mark.parametrize(
+    "arguments, named",
+    [
+        (("--context-on-agents-dir", "x"), "--context-on-agents-dir"),
+        (("--context-off-agents-dir", "x"), "--context-off-agents-dir"),
+        (("--aa",), "--aa"),
+        (("--attribute", "ablate"), "--attribute ablate"),
+        (("--env", "AO_AGENTS_DIR=/x"), "--env AO_AGENTS_DIR"),
+        (("--env", "AO_CONTEXT_VARIANT=context_on"), "--env AO_CONTEXT_VARIANT"),
+    ],
+)
+def test_both_axes_in_one_run_are_refused_before_suite_or_engine_are_looked_at(
+    arguments: tuple[str, ...],
+    named: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent.sock")
+    assert run("ab", "--axis", "skill", "nosuch.json", *arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        f"ao-eval: {named} with --axis skill: is about context, and one run varies one axis; "
+        "leave it out, or compare context in a run of its own\n"
+    )
+
+
+def test_a_setting_for_context_runs_is_refused_in_a_skill_run_and_not_passed_over(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AO_EVAL_ATTRIBUTE", "ablate")
+    assert run("ab", "--axis", "skill", "nosuch.json") == 2
+    assert "--attribute ablate with --axis skill" in capsys.readouterr().err
 
 
 def test_help_lists_every_command_without_importing_it(

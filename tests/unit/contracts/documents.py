@@ -42,6 +42,7 @@ from runner.model.verification import CheckDone, FailedCheck, Verification
 from tests.unit import builders as b
 from tests.unit.builders import FAILED, PASSED, case, record, result, suite_document
 from tests.unit.report import builders as report
+from tests.unit.skill import skill_card, skill_record
 
 
 def sandbox_evidence() -> SandboxEvidence:
@@ -283,12 +284,18 @@ OFF, ON = (
     )
 )
 
+SKILL_LEGS = (
+    skill_record(SUITE, OFF.case_results, "skill_off"),
+    skill_record(SUITE, ON.case_results, "skill_on"),
+)
+
 VALUES: tuple[tuple[str, Value], ...] = (
     ("eval-run.v1", OFF),
     ("eval-run.v1", record(SUITE, ON.case_results, degraded=hooks_disabled("inherited"))),
     ("context-scorecard.v1", b.scorecard(SUITE, OFF, ON)),
     ("context-scorecard.v1", report.violated()),
     ("context-scorecard.v1", report.partly_degraded()),
+    ("skill-scorecard.v1", skill_card(SUITE, *SKILL_LEGS)),
     ("live-state.v1", live_state_evidence()),
     ("sandbox.v1", sandbox_evidence()),
     ("hooks.v1", hooks_evidence()),
@@ -300,6 +307,8 @@ VALUES: tuple[tuple[str, Value], ...] = (
     ("run-manifest.v1", run_manifest()),
     ("attestation.v1", measurement(report.violated(), sandbox_evidence(), {"a": b.sha("1")})),
     ("test-result.v1", tested(report.partly_degraded(), b.sha("2"))),
+    ("attestation.v1", measurement(skill_card(SUITE, *SKILL_LEGS), sandbox_evidence(), {})),
+    ("test-result.v1", tested(skill_card(SUITE, *SKILL_LEGS), b.sha("2"))),
     ("dsse-envelope.v1", wrap(tested(report.violated(), b.sha("2")), None)),
     ("dsse-envelope.v1", envelope()),
     ("verification.v1", verification()),

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.core.degrade import hooks_disabled, insufficient
-from runner.core.hookreceipts import complete, completed, equal, settle
+from runner.core.hookreceipts import complete, completed, equal, settle, settle_round
 from runner.core.record import run_record
 from runner.model.hooks import HookEvent, HookReceipt, HookStream
-from runner.model.leg import Degradation, DegradedReason
+from runner.model.leg import Axis, Degradation, DegradedReason
 from runner.model.record import CaseResult, Status
 from tests.unit.builders import (
     PASSED,
@@ -211,3 +211,24 @@ def test_a_case_stays_clean_only_if_all_legs_agree_and_completed(
     assert [case.hooks for case in settled] == [tuple(receipts) for receipts in legs]
     if len(legs) > 1:
         assert equal(sides) is agree
+
+
+CONTEXT = [(Axis.CONTEXT, "context_off"), (Axis.CONTEXT, "context_on")]
+SKILL = [(Axis.SKILL, "skill_off"), (Axis.SKILL, "skill_on")]
+
+
+def test_the_off_leg_of_the_skill_axis_has_no_receipts_which_is_no_difference() -> None:
+    legs = [[side()], [side(receipt())]]
+    assert [reason(leg[0]) for leg in settle_round(legs, CONTEXT)] == [DIFFER, DIFFER]
+    assert [reason(leg[0]) for leg in settle_round(legs, SKILL)] == [None, None]
+
+
+def test_a_hook_that_did_not_complete_degrades_the_on_leg_of_the_skill_axis_alone() -> None:
+    legs = [[side()], [side(receipt(timed_out=True))]]
+    assert [reason(leg[0]) for leg in settle_round(legs, SKILL)] == [None, INCOMPLETE]
+
+
+def test_legs_of_one_variant_of_the_skill_axis_are_held_against_each_other() -> None:
+    legs = [[side(receipt())], [side()], [side(receipt(exit_code=3))]]
+    variants = [SKILL[1], SKILL[0], SKILL[1]]
+    assert [reason(leg[0]) for leg in settle_round(legs, variants)] == [DIFFER, None, DIFFER]

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from runner.core.hookenv import LEG_VARIABLES
-from runner.core.plan import as_token, check_only, supported_variants, suppression
+from runner.core.plan import APART, as_token, check_only, supported_variants, suppression
 from runner.errors import InputError
 from runner.model.base import Token
 from runner.model.hooks import Hook, HookEvent, HooksDirectory
 from runner.model.leg import Axis, Command, Degradation, DegradedReason, Variant
 from runner.model.suite import SuiteFile
 from tests.unit.builders import SUITE_DIR, case, leg_plan, root, sha, suite_file
+from tests.unit.skill import skill_plan
 
 TOKEN = TypeAdapter(Token)
 MISSING = Degradation(reason=DegradedReason.CONTEXT_ROOT_UNAVAILABLE, detail="missing")
@@ -343,3 +344,55 @@ def test_an_ambiguous_switch_in_a_case_is_refused_with_its_pointer() -> None:
     with pytest.raises(InputError) as caught:
         why_off(suite)
     assert caught.value.where == "s.json#/cases/1/inputs/env"
+
+
+# --- the skill axis
+
+
+@pytest.mark.parametrize("inherited", [{}, {"AGENTOPS_HOOKS_DISABLED": ""}])
+def test_the_legs_of_the_skill_axis_differ_in_the_switch_alone(inherited: dict[str, str]) -> None:
+    suite = suite_file(case("one"))
+    off = skill_plan(suite, "skill_off", environment=inherited)
+    on = skill_plan(suite, "skill_on", environment=inherited)
+    assert off.env.get("AGENTOPS_HOOKS_DISABLED") == "1"
+    assert on.env.get("AGENTOPS_HOOKS_DISABLED", "") == ""
+    differing = {name for name in off.env | on.env if off.env.get(name) != on.env.get(name)}
+    assert differing == {"AGENTOPS_HOOKS_DISABLED"} == APART[Axis.SKILL]
+    assert off.cases == on.cases
+    assert (off.degraded, on.degraded) == (None, None)
+
+
+def test_no_leg_of_the_skill_axis_knows_of_a_context_root() -> None:
+    for variant in ("skill_off", "skill_on"):
+        leg = skill_plan(suite_file(case("one")), variant)
+        assert leg.root is None
+        assert not {"AO_AGENTS_DIR", "AO_CONTEXT_VARIANT"} & leg.env.keys()
+
+
+def test_no_case_switches_hooks_on_again_in_the_off_leg() -> None:
+    own = {"AGENTOPS_HOOKS_DISABLED": "", "OTHER": "x"}
+    suite = suite_file(case("one", inputs={"shell": "true", "env": own}))
+    for variant in ("skill_off", "skill_on"):
+        command = skill_plan(suite, variant).cases[0].command
+        assert command is not None
+        assert command.env == {"OTHER": "x"}
+
+
+def test_only_the_on_leg_of_the_skill_axis_runs_hooks_and_both_have_the_directory() -> None:
+    hook = Hook(
+        event=HookEvent.SESSION_START, index=0, command_sha256=sha("a"), timeout_seconds=1,
+        command="true",
+    )  # fmt: skip
+    given = HooksDirectory(sha256=sha("b"), entries=1, size=1, hooks=(hook,), not_run=())
+    suite = suite_file(case("one"))
+    off, on = (skill_plan(suite, side, hooks=given) for side in ("skill_off", "skill_on"))
+    assert off.hooks is not None
+    assert on.hooks is not None
+    assert (off.hooks.hooks, on.hooks.hooks) == ((), (hook,))
+    assert off.hooks.sha256 == on.hooks.sha256
+
+
+def test_suppression_degrades_both_legs_of_the_skill_axis_since_it_makes_them_alike() -> None:
+    suite = suite_file(case("one"))
+    for variant in ("skill_off", "skill_on"):
+        assert skill_plan(suite, variant, suppressed=HOOKS_OFF).degraded == HOOKS_OFF
