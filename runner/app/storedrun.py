@@ -15,7 +15,7 @@ from runner.attest.statement import ATTESTATION, TEST_RESULT_FILE
 from runner.core.canon import canonical
 from runner.core.crosscheck import HOOKS, READS, ROOTS, SANDBOX, record_place
 from runner.core.livecheck import LIVE
-from runner.core.rederive import SCORECARD, Documents
+from runner.core.rederive import SCORECARD, AnyDocuments, Documents, SkillDocuments
 from runner.core.strictjson import StrictJsonError, loads, pointer
 from runner.core.suitefile import read_suite
 from runner.errors import InputError
@@ -28,6 +28,7 @@ from runner.model.liveproof import LiveStateEvidence
 from runner.model.reads import ContextReads
 from runner.model.record import RunRecord
 from runner.model.scorecard import ContextScorecard
+from runner.model.skillscorecard import AnyScorecard, SkillScorecard
 from runner.model.suite import SuiteFile
 
 SUITE = "suite.json"
@@ -65,8 +66,10 @@ class StoredRun:
                 remedy=f"it would hold {SCORECARD} and {ATTESTATION}",
             )
 
-    def documents(self, tell: Tell) -> Documents | None:
+    def documents(self, tell: Tell) -> AnyDocuments | None:
         """Every document; None when one of them is missing or cannot be understood."""
+        if self._is_skill():
+            return self._skill_documents(tell)
         card = self._document(SCORECARD, "context-scorecard.v1", ContextScorecard, tell)
         live = self._document(LIVE, "live-state.v1", LiveStateEvidence, tell)
         sandbox = self._document(SANDBOX, "sandbox.v1", SandboxEvidence, tell)
@@ -77,6 +80,24 @@ class StoredRun:
         if not (card and live and sandbox and hooks and reads and roots and records):
             return None
         return Documents(card, records, live, sandbox, hooks, reads, roots)
+
+    def _is_skill(self) -> bool:
+        """Which axis the scorecard claims to be of; all that follows has to bear it out."""
+        try:
+            plain = loads(self.files.read(SCORECARD), max_bytes=MAX_BYTES)
+        except (KeyError, Changed, StrictJsonError):
+            return False  # Whatever is wrong with it is told where it is read in earnest.
+        return isinstance(plain, dict) and "skill_on_run_id" in plain
+
+    def _skill_documents(self, tell: Tell) -> SkillDocuments | None:
+        card = self._document(SCORECARD, "skill-scorecard.v1", SkillScorecard, tell)
+        live = self._document(LIVE, "live-state.v1", LiveStateEvidence, tell)
+        sandbox = self._document(SANDBOX, "sandbox.v1", SandboxEvidence, tell)
+        hooks = self._document(HOOKS, "hooks.v1", HooksEvidence, tell)
+        records = self._records(sandbox, tell)
+        if not (card and live and sandbox and hooks and records):
+            return None
+        return SkillDocuments(card, records, live, sandbox, hooks)
 
     def _records(self, sandbox: SandboxEvidence | None, tell: Tell) -> tuple[RunRecord, ...] | None:
         """Records in the order in which the legs were run, which the sandbox evidence has."""
@@ -115,7 +136,7 @@ class StoredRun:
         del value
         return None if statement is None else Attested(envelope, statement)
 
-    def suite(self, given: Path | None, card: ContextScorecard, tell: Tell) -> SuiteFile | None:
+    def suite(self, given: Path | None, card: AnyScorecard, tell: Tell) -> SuiteFile | None:
         """The suite: the stored one, or for a private holdout the one that was given.
 
         Args:
@@ -189,14 +210,16 @@ def _understood(data: bytes, contract: str, model: type[V], tell: Tell) -> V | N
     return value
 
 
-def allowed(records: Iterable[RunRecord], outputs: Iterable[str], *, holdout: bool) -> set[str]:
+def allowed(found: AnyDocuments, outputs: Iterable[str], *, holdout: bool) -> set[str]:
     """Every file that has a place in an evidence directory.
 
     Args:
-        records: Of all legs.
+        found: The documents.
         outputs: Files of outputs that the records name.
         holdout: Neither suite nor outputs are stored.
     """
-    fixed = {SCORECARD, LIVE, SANDBOX, HOOKS, READS, ROOTS, ATTESTATION, TEST_RESULT_FILE}
-    found = fixed | set(RENDERINGS) | {record_place(record.leg) for record in records}
-    return found if holdout else found | {SUITE, *outputs}
+    files = {SCORECARD, LIVE, SANDBOX, HOOKS, ATTESTATION, TEST_RESULT_FILE, *RENDERINGS}
+    if isinstance(found, Documents):
+        files |= {READS, ROOTS}
+    files |= {record_place(record.leg) for record in found.records}
+    return files if holdout else files | {SUITE, *outputs}

@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from runner.app.storedrun import RENDERINGS, SUITE, Attested, StoredRun, allowed
+from runner.app.verifyaxis import check_evidence, check_run, remade, renderings
 from runner.app.verifyreport import Report
 from runner.attest.dsse import EnvelopeError, signed_by
 from runner.attest.keys import PublicKey
 from runner.attest.statement import ATTESTATION, TEST_RESULT_FILE, is_file, measurement, tested
-from runner.core.assemble import assemble, excerpts
 from runner.core.blobrefs import Stored, mismatch, references
 from runner.core.canon import document
 from runner.core.crosscheck import (
     Wrong,
-    check_hooks,
-    check_reads,
-    check_receipts,
-    check_roots,
-    check_sandbox,
     record_place,
 )
 from runner.core.firstdifference import first_difference
-from runner.core.legcheck import check_legs
-from runner.core.livecheck import check_live
-from runner.core.rederive import (
-    SCORECARD,
-    WITHOUT_SUITE,
-    Documents,
-    check_identity,
-    check_notes,
-    check_sequence,
-    observed,
-    unknown_suite,
-)
+from runner.core.rederive import SCORECARD, WITHOUT_SUITE, AnyDocuments, unknown_suite
 from runner.core.rejudge import NotJudged, derive
 from runner.model.base import Value
-from runner.model.scorecard import ContextScorecard
 from runner.model.suite import SuiteFile, Visibility
 from runner.model.verification import Verification
 
@@ -47,7 +30,7 @@ class _Context(NamedTuple):
     """What the checks look at."""
 
     run: StoredRun
-    found: Documents
+    found: AnyDocuments
     suite: SuiteFile | None
     attested: dict[str, Attested]
 
@@ -89,7 +72,7 @@ def verify(
 
 def _all(
     run: StoredRun,
-    found: Documents,
+    found: AnyDocuments,
     attested: dict[str, Attested],
     given: Path | None,
     report: Report,
@@ -97,7 +80,8 @@ def _all(
     holdout = found.records[0].suite.visibility is Visibility.PRIVATE_HOLDOUT
     suite = run.suite(given, found.card, lambda where, what: report.tell("outputs", where, what))
     if suite is not None and suite.suite.is_holdout != holdout:
-        report.tell("outputs", record_place("context_off"), "has another visibility than the suite")
+        first = record_place(found.records[0].leg)
+        report.tell("outputs", first, "has another visibility than the suite")
     context = _Context(run, found, suite, attested)
     outputs = [item for record in found.records for item in references(record)]
     places = {item.path for item in outputs if item.path is not None}
@@ -113,8 +97,8 @@ def _all(
         report.run("judgements", judged, _judgements(context, suite, report))
     if holdout:
         report.taken.append("verdicts: outputs of a private holdout are stored nowhere")
-    report.run("legs", len(found.records), _legs(context))
-    report.run("evidence", 5, _evidence(context))
+    report.run("legs", len(found.records), check_run(suite, found))
+    report.run("evidence", 5, check_evidence(suite, found))
     report.run("scorecard", 1, _scorecard(context, report))
     report.run("renderings", len(RENDERINGS), _renderings(context))
 
@@ -130,7 +114,7 @@ def _entries(run: StoredRun) -> Iterator[Wrong]:
 def _files(context: _Context, outputs: set[str], *, holdout: bool) -> Iterator[Wrong]:
     yield from _entries(context.run)
     there = context.run.files.files.keys()
-    wanted = allowed(context.found.records, outputs, holdout=holdout)
+    wanted = allowed(context.found, outputs, holdout=holdout)
     for path in sorted(wanted - there):
         yield Wrong(path, "is missing")
     for path in sorted(there - wanted):
@@ -216,35 +200,12 @@ def _judgements(context: _Context, suite: SuiteFile, report: Report) -> Iterator
             yield Wrong(f"{place}#{different.pointer or '/'}", different.words)
 
 
-def _legs(context: _Context) -> Iterator[Wrong]:
-    found = context.found
-    yield from check_sequence(context.suite, found)
-    yield from check_legs(
-        context.suite, found.roots, found.records, found.sandbox, found.reads, hooks=found.hooks
-    )
-
-
-def _evidence(context: _Context) -> Iterator[Wrong]:
-    found = context.found
-    yield from check_roots(found.roots, found.records)
-    yield from check_sandbox(found.sandbox, found.records)
-    yield from check_hooks(found.hooks, found.sandbox, found.records)
-    yield from check_receipts(found.hooks, found.records)
-    yield from check_reads(found.reads, found.roots, found.records)
-    yield from check_live(found.live, found.sandbox)
-    yield from check_identity(found)
-    yield from check_notes(context.suite, found)
-
-
 # ------------------------------------------------------------------------------------ the scorecard
 
 
 def _scorecard(context: _Context, report: Report) -> Iterator[Wrong]:
     found, suite = context.found, context.suite or unknown_suite(context.found.card)
-    made = assemble(
-        observed(suite, found),
-        excerpts(found.records, context.run.files.read, holdout=suite.suite.is_holdout),
-    )
+    made = remade(suite, found, context.run.files.read)
     mine, wanted = document(found.card), document(made)
     if context.suite is None:
         report.taken.append("aggregates, delta and statistics: the suite's weights are not known")
@@ -256,19 +217,11 @@ def _scorecard(context: _Context, report: Report) -> Iterator[Wrong]:
 
 
 def _renderings(context: _Context) -> Iterator[Wrong]:
-    from runner.report.html import render_html
-    from runner.report.junit import render_junit
-    from runner.report.markdown import render_summary
-
-    render: dict[str, Callable[[ContextScorecard], str | bytes]] = {
-        "report.html": render_html,
-        "junit.xml": render_junit,
-        "summary.md": render_summary,
-    }
+    render = renderings(context.found)
     for name in RENDERINGS:
         if name not in context.run.files.files:
             continue  # `files` has said so.
-        made = render[name](context.found.card)
+        made = render[name]()
         if context.run.files.read(name) != (made.encode() if isinstance(made, str) else made):
             yield Wrong(name, "is not the rendering of this scorecard")
 
@@ -318,7 +271,7 @@ _STATED = "digests of workspace, image and agent: they are stated, and not store
 
 def _verification(
     directory: Path,
-    found: Documents | None,
+    found: AnyDocuments | None,
     report: Report,
     *,
     key: PublicKey | None,

@@ -14,6 +14,7 @@ from runner.core.trials import OFF, ON
 from runner.core.units import mixed, records
 from runner.model.contextroots import ContextRoots, RootContent
 from runner.model.evidence import CaseReceipts, HooksEvidence, SandboxEvidence
+from runner.model.leg import Axis
 from runner.model.observation import InsideEnd, InsideReport
 from runner.model.reads import ContextReads, LegReads
 from runner.model.record import RunRecord
@@ -230,11 +231,13 @@ def check_receipts(hooks: HooksEvidence, found: Sequence[RunRecord]) -> Iterator
     first = [record for record in found if record.role and record.role.purpose == "first"]
     if hooks.directory is None or any(record.degraded_reason for record in first):
         return  # Rows of a degraded leg do not say any more which of them were reached.
+    # On the skill axis one leg alone runs hooks: there is nothing to compare.
+    compared = all(record.axis is Axis.CONTEXT for record in first)
     wanted = tuple(
         CaseReceipts(
             case_id=sides[0].case_id,
             complete=all(map(hookreceipts.complete, sides)),
-            equal=hookreceipts.equal(sides),
+            equal=hookreceipts.equal(sides) if compared else None,
         )
         for sides in zip(*(record.case_results for record in first), strict=True)
         if any(side.hooks for side in sides)

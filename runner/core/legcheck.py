@@ -10,7 +10,7 @@ from runner.core.crosscheck import Wrong, record_place, under_gvisor
 from runner.core.plan import supported_variants, suppression
 from runner.model.contextroots import ContextRoots, RootContent
 from runner.model.evidence import HooksEvidence, SandboxEvidence
-from runner.model.leg import ContextRoot, Degradation, DegradedReason
+from runner.model.leg import Axis, ContextRoot, Degradation, DegradedReason, Variant
 from runner.model.observation import InsideEnd, InsideReport
 from runner.model.reads import ContextReads
 from runner.model.record import RunRecord
@@ -19,10 +19,10 @@ from runner.model.suite import SuiteFile
 
 def check_legs(
     suite: SuiteFile | None,
-    roots: ContextRoots,
+    roots: ContextRoots | None,
     found: Sequence[RunRecord],
     sandbox: SandboxEvidence,
-    reads: ContextReads,
+    reads: ContextReads | None,
     *,
     hooks: HooksEvidence,
 ) -> Iterator[Wrong]:
@@ -30,21 +30,24 @@ def check_legs(
 
     Args:
         suite: None for a private holdout.
-        roots: Both context roots.
+        roots: Both context roots; None on the skill axis.
         found: Every record, before live state is considered.
         sandbox: Containers and what was seen from inside.
         reads: Read traces; some say why a root was not looked at from inside at start.
         hooks: The hooks directory, if there was one.
     """
-    late = {leg.leg for leg in reads.legs if leg.granularity == "leg_of_one_case"}
-    contents: dict[str, RootContent] = {content.leg: content for content in roots.roots}
+    traced = reads.legs if reads is not None else ()
+    late = {leg.leg for leg in traced if leg.granularity == "leg_of_one_case"}
+    both = roots.roots if roots is not None else ()
+    contents: dict[str, RootContent] = {content.leg: content for content in both}
     for record in found:
         at = f"{record_place(record.leg)}#/degraded_detail"
         own = record.degradation
         if own is not None and own.reason is DegradedReason.CONTEXT_ROOT_MUTATED_LIVE_STATE:
             continue  # What it was by itself is no longer known.
         at_start = not (record.leg in late and under_gvisor(record))
-        shown = dict(_shown(suite, contents, record, sandbox, at_start=at_start))
+        off = _suppressed(record, found)
+        shown = dict(_shown(suite, contents, record, sandbox, off=off, at_start=at_start))
         directory = hooks.directory.sha256 if hooks.directory is not None else None
         for seen in (record.inside, record.inside_end):
             if seen is not None and seen.hooks_directory_sha256 != directory:
@@ -71,16 +74,24 @@ _UNEXPLAINED: Final = "environment_differs"
 _SUPPRESSED: Final = ("inherited", "option_env", "image_env")
 
 
+def _suppressed(record: RunRecord, found: Sequence[RunRecord]) -> bool:
+    """Whether hooks were off for another reason than that the leg is the one without them."""
+    mine = [record]
+    if record.axis is Axis.SKILL:
+        mine = [other for other in found if other.variant == Variant.SKILL_ON]
+    return any(item.environment is not None and item.environment.hooks_disabled for item in mine)
+
+
 def _shown(
     suite: SuiteFile | None,
     contents: Mapping[str, RootContent],
     record: RunRecord,
     sandbox: SandboxEvidence,
     *,
+    off: bool,
     at_start: bool,
 ) -> Iterator[tuple[str, str]]:
     """Details that the evidence of a leg gives, and in what words."""
-    off = record.environment is not None and record.environment.hooks_disabled
     stated = record.degraded_detail or ""
     by_suite = None
     if suite is not None:

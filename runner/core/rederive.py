@@ -12,16 +12,18 @@ from runner.core import gvisor, liveproof
 from runner.core.assemble import Observed, root_units
 from runner.core.canon import digest
 from runner.core.confine import is_gvisor
-from runner.core.controls import LegOrder, Rules, next_rounds
+from runner.core.controls import Rules, next_rounds
 from runner.core.crosscheck import HOOKS, ROOTS, Wrong, record_place
 from runner.core.score import suite_warnings
 from runner.core.trials import OFF, ON, Trial, Trials
 from runner.model.contextroots import ContextRoots
 from runner.model.evidence import HooksEvidence, SandboxEvidence
+from runner.model.leg import LegRole
 from runner.model.liveproof import LiveStateEvidence
 from runner.model.reads import ContextReads
 from runner.model.record import RunRecord
 from runner.model.scorecard import ContextScorecard
+from runner.model.skillscorecard import AnyScorecard, SkillScorecard
 from runner.model.suite import (
     BaselinePolicy,
     Case,
@@ -64,6 +66,27 @@ class Documents(NamedTuple):
     roots: ContextRoots
 
 
+class SkillDocuments(NamedTuple):
+    """Every document of a skill comparison, as stored; there are no roots, hence no reads.
+
+    Attributes:
+        card: The scorecard.
+        records: In the order in which the legs were run.
+        live: Live state.
+        sandbox: Containers.
+        hooks: Hook environment.
+    """
+
+    card: SkillScorecard
+    records: tuple[RunRecord, ...]
+    live: LiveStateEvidence
+    sandbox: SandboxEvidence
+    hooks: HooksEvidence
+
+
+AnyDocuments = Documents | SkillDocuments
+
+
 def rules(card: ContextScorecard) -> Rules:
     """The controls that a scorecard says were asked for."""
     return Rules(
@@ -94,11 +117,11 @@ def observed(suite: SuiteFile, found: Documents) -> Observed:
         null_check=card.controls.null_check,
         run_id=card.run_id,
         generated_at=card.generated_at,
-        notes=_notes(found),
+        notes=notes(found),
     )
 
 
-def unknown_suite(card: ContextScorecard) -> SuiteFile:
+def unknown_suite(card: AnyScorecard) -> SuiteFile:
     """A stand-in for a private holdout that was not given: no weight, tag or case is known.
 
     What `WITHOUT_SUITE` names cannot be derived with it; everything else can.
@@ -110,6 +133,7 @@ def unknown_suite(card: ContextScorecard) -> SuiteFile:
         objective="unknown",
         expectations=(Expectation(type=ExpectationType.MANUAL_REVIEW),),
     )
+    leg = card.context_off if isinstance(card, ContextScorecard) else card.skill_off
     suite = Suite(
         schema_version=1,
         id=card.suite_id,
@@ -118,8 +142,7 @@ def unknown_suite(card: ContextScorecard) -> SuiteFile:
         tier=Tier.DETERMINISTIC,
         scoring=Scoring(
             dimensions=tuple(
-                Dimension(name=DimensionName(name), weight=1.0)
-                for name in card.context_off.dimension_scores
+                Dimension(name=DimensionName(name), weight=1.0) for name in leg.dimension_scores
             )
         ),
         baseline_policy=BaselinePolicy(mode="unknown"),
@@ -128,7 +151,8 @@ def unknown_suite(card: ContextScorecard) -> SuiteFile:
     return SuiteFile(path=card.suite_path, sha256=card.inputs.suite_sha256, suite=suite)
 
 
-def _notes(found: Documents) -> tuple[str, ...]:
+def notes(found: AnyDocuments) -> tuple[str, ...]:
+    """Warnings of the scorecard that do not follow from the live state."""
     told = liveproof.warnings(found.live.proof)
     mine = found.card.warnings
     return mine[len(told) :] if mine[: len(told)] == told else mine
@@ -144,9 +168,7 @@ def check_sequence(suite: SuiteFile | None, found: Documents) -> Iterator[Wrong]
         suite: None when it is not known: its cases are then those of the first leg.
         found: The documents.
     """
-    for case in suite.suite.cases if suite is not None else ():
-        if all(row.case_id != case.id for row in found.records[0].case_results):
-            yield Wrong(record_place(OFF), f"case {case.id} of the suite is left out")
+    yield from check_all_cases(suite, found)
     if liveproof.degradation(found.live.proof) is not None:
         return  # Every record is degraded by now: what the controls saw is not known any more.
     wanted, units, done = rules(found.card), root_units(found.roots), 0
@@ -158,23 +180,43 @@ def check_sequence(suite: SuiteFile | None, found: Documents) -> Iterator[Wrong]
             if done >= len(found.records):
                 yield Wrong("legs", f"leg {order.name} is missing; the controls ask for it")
                 return
-            yield from _is_ordered(found, found.records[done], order, everything)
+            cases = everything if order.cases is None else order.cases
+            wanted_leg = (order.name, order.role, str(order.label))
+            yield from is_ordered(found, found.records[done], wanted_leg, cases)
             done += 1
     for record in found.records[done:]:
         yield Wrong(record_place(record.leg), "no control asks for this leg")
 
 
-def _is_ordered(
-    found: Documents, record: RunRecord, order: LegOrder, everything: tuple[str, ...]
+def check_all_cases(suite: SuiteFile | None, found: AnyDocuments) -> Iterator[Wrong]:
+    """No case of the suite is left out."""
+    first = found.records[0]
+    for case in suite.suite.cases if suite is not None else ():
+        if all(row.case_id != case.id for row in first.case_results):
+            yield Wrong(record_place(first.leg), f"case {case.id} of the suite is left out")
+
+
+def is_ordered(
+    found: AnyDocuments,
+    record: RunRecord,
+    wanted: tuple[str, LegRole, str],
+    cases: tuple[str, ...],
 ) -> Iterator[Wrong]:
-    at = record_place(record.leg)
-    if (record.leg, record.role, record.variant) != (order.name, order.role, order.label):
-        yield Wrong(at, f"is not leg {order.name} ({order.label}), which the controls ask for here")
+    """A leg is the one that the controls ask for.
+
+    Args:
+        found: The documents.
+        record: The leg.
+        wanted: Its name, role and variant.
+        cases: Ids of its cases, in order.
+    """
+    at, (name, _, variant) = record_place(record.leg), wanted
+    if (record.leg, record.role, record.variant) != wanted:
+        yield Wrong(at, f"is not leg {name} ({variant}), which the controls ask for here")
         return
-    ids = tuple(case.case_id for case in record.case_results)
-    if ids != (everything if order.cases is None else order.cases):
+    if tuple(case.case_id for case in record.case_results) != cases:
         yield Wrong(f"{at}#/case_results", "are not the cases that this leg was to run")
-    run_id = f"{found.card.run_id}-{order.name.replace('_', '-')}"
+    run_id = f"{found.card.run_id}-{name.replace('_', '-')}"
     if record.run_id != run_id:
         yield Wrong(f"{at}#/run_id", f"is {record.run_id}; a leg of this run has {run_id}")
 
@@ -182,7 +224,7 @@ def _is_ordered(
 # ------------------------------------------------------------------------------------- identity
 
 
-def check_identity(found: Documents) -> Iterator[Wrong]:
+def check_identity(found: AnyDocuments) -> Iterator[Wrong]:
     """Every document is of the same suite, image, agent, runtime and hook environment."""
     card, inputs = found.card, found.card.inputs
     for record in found.records:
@@ -210,6 +252,10 @@ def check_identity(found: Documents) -> Iterator[Wrong]:
         yield Wrong("evidence/sandbox.json#/engine/version", "is not that of the scorecard")
     if len({(record.git.commit, record.git.dirty) for record in found.records}) > 1:
         yield Wrong("legs", "are not all of the same commit")
+
+
+def check_varied(found: Documents) -> Iterator[Wrong]:
+    """The roots differ, unless that they do not is the point."""
     off, on = (content.sha256 for content in found.roots.roots[:2])
     if found.card.controls.null_check:
         if off != on:
@@ -218,18 +264,18 @@ def check_identity(found: Documents) -> Iterator[Wrong]:
         yield Wrong(ROOTS, "both roots are the same, and it is no null check")
 
 
-def check_notes(suite: SuiteFile | None, found: Documents) -> Iterator[Wrong]:
+def check_notes(suite: SuiteFile | None, found: AnyDocuments) -> Iterator[Wrong]:
     """Warnings that follow from suite, roots and runtime are there."""
-    notes, card = _notes(found), found.card
+    mine, card = notes(found), found.card
     wanted = list(suite_warnings(suite.suite)) if suite is not None else []
     if is_gvisor(card.inputs.oci_runtime):
         wanted += gvisor.warnings(shared=card.inputs.workspace_mode.startswith("shared_"))
     for line in wanted:
-        if line not in notes:
+        if line not in mine:
             yield Wrong(f"{SCORECARD}#/warnings", f"does not say: {line}")
-    if not card.controls.null_check:
+    if isinstance(found, Documents) and not found.card.controls.null_check:
         for path in _helpful_in_both(found.roots):
-            if not any(line.startswith(f"helpful artifact {path} is in the") for line in notes):
+            if not any(line.startswith(f"helpful artifact {path} is in the") for line in mine):
                 yield Wrong(f"{SCORECARD}#/warnings", f"does not say that {path} is in both roots")
 
 

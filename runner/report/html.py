@@ -69,6 +69,7 @@ def page(template: Template, **values: object) -> str:
 @cache
 def compile_page(name: str = "scorecard.html.j2") -> Template:
     """A page's template, compiled: the first time a tenth of a second, best spent beforehand."""
+    _environment().get_template("parts.html.j2")  # which every page imports
     return _environment().get_template(name)
 
 

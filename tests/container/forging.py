@@ -14,19 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from runner.app.storedrun import StoredRun
+from runner.app.verifyaxis import remade, renderings
 from runner.attest.dsse import wrap
 from runner.attest.keys import SigningKey
 from runner.attest.statement import ATTESTATION, TEST_RESULT_FILE, measurement, tested
-from runner.core.assemble import assemble, excerpts
 from runner.core.canon import canonical, document
-from runner.core.rederive import Documents, observed
+from runner.core.rederive import AnyDocuments
 from runner.core.rejudge import derive
 from runner.core.suitefile import read_suite
 from runner.host.evidencefiles import EvidenceFiles
 from runner.model.suite import SuiteFile
-from runner.report.html import render_html
-from runner.report.junit import render_junit
-from runner.report.markdown import render_summary
 
 Json = dict[str, Any]
 
@@ -95,15 +92,15 @@ class Forger:
     def reassemble(self) -> None:
         """Make the scorecard again from the records and the evidence."""
         found, suite = self._documents()
-        made = assemble(observed(suite, found), excerpts(found.records, self._blob, holdout=False))
+        made = remade(suite, found, self._blob)
         self.write("scorecard.json", document(made))
 
     def rerender(self) -> None:
         """Make the renderings again from the scorecard."""
         found, _ = self._documents()
-        (self.path / "report.html").write_bytes(render_html(found.card).encode())
-        (self.path / "junit.xml").write_bytes(render_junit(found.card))
-        (self.path / "summary.md").write_bytes(render_summary(found.card).encode())
+        for name, render in renderings(found).items():
+            made = render()
+            (self.path / name).write_bytes(made.encode() if isinstance(made, str) else made)
 
     def reseal(self, key: SigningKey | None = None) -> None:
         """Make the statements again over whatever is there, unsigned or with a key of one's own."""
@@ -123,7 +120,7 @@ class Forger:
             files.close()
         (self.path / ATTESTATION).write_bytes(canonical(document(wrap(statement, key))))
 
-    def _documents(self) -> tuple[Documents, SuiteFile]:
+    def _documents(self) -> tuple[AnyDocuments, SuiteFile]:
         run = StoredRun(self.path)
         told: list[str] = []
         try:
