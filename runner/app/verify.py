@@ -19,7 +19,13 @@ from runner.core.crosscheck import (
     record_place,
 )
 from runner.core.firstdifference import first_difference
-from runner.core.rederive import SCORECARD, WITHOUT_SUITE, AnyDocuments, unknown_suite
+from runner.core.rederive import (
+    SCORECARD,
+    WITHOUT_SUITE,
+    AnyDocuments,
+    SkillDocuments,
+    unknown_suite,
+)
 from runner.core.rejudge import NotJudged, derive
 from runner.model.base import Value
 from runner.model.suite import SuiteFile, Visibility
@@ -182,8 +188,9 @@ def _outputs(context: _Context, *, holdout: bool) -> Iterator[Wrong]:
 def _judgements(context: _Context, suite: SuiteFile, report: Report) -> Iterator[Wrong]:
     found = context.found
     pairs = [found.records[start : start + 2] for start in range(0, len(found.records), 2)]
+    roots = None if isinstance(found, SkillDocuments) else found.roots
     try:
-        made = derive(suite, pairs, found.live.proof, context.run.files.read, found.roots)
+        made = derive(suite, pairs, found.live.proof, context.run.files.read, roots)
     except NotJudged as error:
         yield Wrong("legs", str(error))
         return

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 from runner.core import liveproof
 from runner.core.assemble import integrity
 from runner.core.canon import digest
-from runner.core.pair import Excerpt, paired_cases, pairing
+from runner.core.decision import Excerpt
+from runner.core.pair import paired_cases, pairing
 from runner.core.plan import APART
 from runner.core.skillcontrols import SKILL_OFF, SKILL_ON, Mode, controls_block, findings
 from runner.core.stats import differences, resolution
@@ -30,6 +31,7 @@ from runner.model.scorecard import (
     PairedCase,
     Pairing,
     Resolution,
+    SentinelFact,
 )
 from runner.model.skillscorecard import (
     SkillCase,
@@ -157,11 +159,15 @@ def _evidence(item: DecisionEvidence) -> SkillEvidence:
                 skill_off=item.context_off,
                 skill_on=item.context_on,
                 changed=item.changed,
+                fingerprint_off=item.fingerprint_off,
+                fingerprint_on=item.fingerprint_on,
             )
         case CommandOutput():
             return SkillOutput(**{**item.model_dump(), "leg": _HERE[item.leg]})
         case CheckedFile():
             return SkillFile(**{**item.model_dump(), "leg": _HERE[item.leg]})
+        case SentinelFact():
+            raise ValueError("a sentinel lies in a context root, and no leg of this axis has one")
 
 
 def _leg(record: RunRecord, variant: SkillLegName) -> SkillLeg:

@@ -29,6 +29,9 @@ class SkillFact(Value):
     skill_off: Verdict
     skill_on: Verdict
     changed: bool
+    fingerprint_off: str | None
+    """Digest of the evaluated fact; null for a private holdout, or when there was none."""
+    fingerprint_on: str | None
 
 
 class SkillOutput(Value):
@@ -89,10 +92,8 @@ class SkillCase(Value):
         if self.is_valid:
             if self.score_delta is None or self.delta is None:
                 raise ValueError("a valid pair has both deltas")
-            if (self.score_delta != 0 or self.delta != 0) and not any(
-                isinstance(item, SkillFact) and item.changed for item in self.decision_evidence
-            ):
-                raise ValueError("a changed pair needs the fact that changed")
+            if self.score_delta != 0 or self.delta != 0:
+                self._rests_on_evidence()
             if self.degraded_legs:
                 raise ValueError("a valid pair has no degraded side")
         elif self.score_delta is not None or self.delta is not None:
@@ -100,6 +101,14 @@ class SkillCase(Value):
         if (self.degraded_reason is None) != (self.degraded_detail is None):
             raise ValueError("a degraded reason and its detail come together")
         return self
+
+    def _rests_on_evidence(self) -> None:
+        """A changed score is no evidence of itself."""
+        evidence = self.decision_evidence
+        if not any(isinstance(item, SkillFact) and item.changed for item in evidence):
+            raise ValueError("a changed pair needs the fact that changed")
+        if not any(isinstance(item, SkillOutput | SkillFile) for item in evidence):
+            raise ValueError("a changed pair needs an output or a file that it rests on")
 
 
 class SkillLeg(Value):
