@@ -84,7 +84,7 @@ test-slow: test ## Slow tests
 
 .PHONY: test-soak
 test-soak: MARKS := soak
-test-soak: test ## Many runs in a row: kills at 100 points, 200 runs in one process
+test-soak: test ## Many runs in a row: 200 in one process
 
 .PHONY: test-matrix
 test-matrix: venv ## Container tests on Docker 20.10 and 26.1, with runc and with gVisor; needs root

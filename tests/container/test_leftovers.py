@@ -77,7 +77,7 @@ def alive(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory) -
     assert result.card["pairing"]["valid_pairs"] == 1
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("point", range(POINTS))
 def test_a_run_that_is_killed_at_any_point_is_reaped_whole(
