@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from runner.host.absence import reaches
 from runner.host.staging import stage_records
 from runner.model.contextfile import ContextFile
 from runner.model.leg import ContextRoot, Degradation, DegradedReason, Variant
-from runner.model.tree import Node, path_bytes, path_text
+from runner.model.tree import Node, path_text
 
 CONTEXT_FILE = "context.json"
 
@@ -125,9 +124,9 @@ def _check_labels(
     """A control that cannot fail proves nothing: it is refused before anything runs."""
     files = {path_text(record.path) for record in records if record.kind == "f"}
     contents = {
-        item.path: (staged / os.fsdecode(path_bytes(item.path))).read_bytes()
+        item.path: (staged / item.path).read_bytes()
         for item in context.artifacts
-        if item.path in files
+        if path_text(item.path.encode("utf-8", "surrogateescape")) in files
     }
     found = flaw(context, contents)
     if found is not None:
