@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from runner.host.absence import reaches
 from runner.host.staging import stage_records
 from runner.model.contextfile import ContextFile
 from runner.model.leg import ContextRoot, Degradation, DegradedReason, Variant
-from runner.model.tree import Node, path_text
+from runner.model.tree import Node, path_bytes, path_text
 
 CONTEXT_FILE = "context.json"
 
@@ -57,13 +58,22 @@ def read_context_file(root: Path) -> ContextFile | None:
     if not path.is_file():
         return None
     try:
-        return ContextFile.model_validate(loads(read_bytes(path)))
+        found = ContextFile.model_validate(loads(read_bytes(path)))
     except StrictJsonError as error:
         raise InputError(str(error), where=str(path)) from error
     except ValidationError as error:
         first = error.errors()[0]
         pointer = "".join(f"/{part}" for part in first["loc"])
         raise InputError(str(first["msg"]), where=f"{path}#{pointer}") from error
+    # From here on an artifact has the name that units, reads and evidence have for it.
+    named = [
+        item.model_copy(update={"path": path_text(item.path.encode())}) for item in found.artifacts
+    ]
+    return found.model_copy(update={"artifacts": tuple(named)})
+
+
+def _place(staged: Path, artifact: str) -> Path:
+    return staged / os.fsdecode(path_bytes(artifact))
 
 
 def stage_root(
@@ -124,9 +134,9 @@ def _check_labels(
     """A control that cannot fail proves nothing: it is refused before anything runs."""
     files = {path_text(record.path) for record in records if record.kind == "f"}
     contents = {
-        item.path: (staged / item.path).read_bytes()
+        item.path: _place(staged, item.path).read_bytes()
         for item in context.artifacts
-        if path_text(item.path.encode("utf-8", "surrogateescape")) in files
+        if item.path in files
     }
     found = flaw(context, contents)
     if found is not None:
@@ -140,7 +150,7 @@ def helpful_in_off(off: RootOfLeg, on: RootOfLeg) -> tuple[str, ...]:
         return ()
     warnings = []
     for artifact in on.context.artifacts:
-        theirs, ours = off.staged / artifact.path, on.staged / artifact.path
+        theirs, ours = _place(off.staged, artifact.path), _place(on.staged, artifact.path)
         if artifact.role == "helpful" and theirs.is_file() and ours.is_file():
             same = theirs.read_bytes() == ours.read_bytes()
             warnings.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runner.core.attribute import ablation
-from runner.core.sentinels import sentinels
+from runner.core.sentinels import is_sentinel
 from runner.core.trials import ON, Trials
 from runner.model.contextfile import ContextArtifact, ContextFile
 from runner.model.controls import Unit
@@ -24,7 +24,8 @@ def ignored(
     """What is known of the on-root's artifacts that did not decide a case.
 
     Sentinels are told of whatever became of the case; other artifacts when it did not change. What
-    was not opened is known from a complete trace only.
+    was not opened is known from a complete trace only. Of a case that changed, one that was opened
+    is told only when an ablation showed that it changes nothing: opened, it may be the cause.
 
     Args:
         trials: All legs.
@@ -41,7 +42,7 @@ def ignored(
     tied = len({*trials.outcomes(ON, case_id), *trials.outcomes("context_off", case_id)}) == 1
     here = {path for path, change in changes.items() if change != "removed"}
     declared = [item for item in (context.artifacts if context else ()) if item.path in here]
-    told = [item for item in declared if tied or item in sentinels(context)]
+    told = [item for item in declared if tied or is_sentinel(item)]
     if tied and not declared and here:
         unread = len(here - opened)
         return (
@@ -58,7 +59,8 @@ def ignored(
         if item.path in hits or item.path in decisive:
             continue
         kept = ablated is not None and ablated.complete and ablated.reproduced
-        found.append(_line(item, opened=item.path in opened, ablated=kept))
+        if tied or kept or item.path not in opened:
+            found.append(_line(item, opened=item.path in opened, ablated=kept))
     if len(found) > _MOST:
         more = IgnoredContext(kind=found[_MOST].kind, detail=f"and {len(found) - _MOST} more")
         found = [*found[:_MOST], more]
@@ -67,8 +69,8 @@ def ignored(
 
 def _line(item: ContextArtifact, *, opened: bool, ablated: bool) -> IgnoredContext:
     words = ["opened"] if opened else ["present", "not opened"]
-    if opened and item.tokens:
-        words.append("token absent")
+    if opened and is_sentinel(item):
+        words.append("token absent")  # outputs are searched for tokens of sentinels only
     if ablated:
         words.append("ablation unchanged")
     return IgnoredContext(

@@ -52,7 +52,12 @@ def sentinels(context: ContextFile | None) -> tuple[ContextArtifact, ...]:
     """The artifacts that are negative controls."""
     if context is None:
         return ()
-    return tuple(item for item in context.artifacts if item.role in _ROLES)
+    return tuple(filter(is_sentinel, context.artifacts))
+
+
+def is_sentinel(item: ContextArtifact) -> bool:
+    """Whether an artifact is a negative control."""
+    return item.role in _ROLES
 
 
 def present(

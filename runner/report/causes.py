@@ -16,18 +16,38 @@ def controls_line(card: ContextScorecard) -> str:
     """What was done to tell an effect of the context from noise, on one line."""
     controls = card.controls
     null = "; null check, the same root in both legs" if controls.null_check else ""
+    varied = card.attribution.ablation_legs
     if controls.mode == "none":
-        return f"none: two legs, each once{null}"
-    parts = [f"standard: {plural(controls.legs, 'leg')}, every case twice under each root"]
-    if controls.extra_replicates:
-        times = controls.replicates + controls.extra_replicates
-        parts.append(f"those that differed {times} times and under the other label")
+        more = f", and {plural(varied, 'leg')} of varied roots" if varied else ""
+        return f"none: two legs, each once{more}{null}"
+    parts = [f"standard: {plural(controls.legs, 'leg')}"]
+    if controls.replicates < 2:
+        parts[0] += ", no case could be compared"
+    else:
+        parts[0] += ", every case that could be compared twice under each root"
+    held = counted(card)
+    if held:
+        parts.append(f"differences held {held} times and under the other label")
+    if varied:
+        parts.append(f"{plural(varied, 'leg')} of varied roots")
     found: dict[str, int] = {}
     for row in controls.cases:
         if row.finding is not None:
             found[row.finding] = found.get(row.finding, 0) + 1
     parts += [f"{name} x {count}" for name, count in sorted(found.items())]
     return "; ".join(parts) + null
+
+
+def counted(card: ContextScorecard) -> int:
+    """How often at least each difference that is counted was seen; 0 when none is."""
+    return min(
+        (
+            min(row.runs_off, row.runs_on)
+            for row in card.controls.cases
+            if row.finding is None and row.label_swapped
+        ),
+        default=0,
+    )
 
 
 def trace_line(card: ContextScorecard) -> str:

@@ -26,7 +26,7 @@ from runner.model.scorecard import (
     SentinelFact,
 )
 from runner.model.skillscorecard import AnyScorecard, SkillLeg
-from runner.report.causes import named_artifacts
+from runner.report.causes import counted, named_artifacts
 from runner.report.text import NOTHING, number, plural, short, signed, visible
 
 Tone = Literal["helped", "harmed", "same", "nothing", "unclean"]
@@ -378,10 +378,10 @@ def shown(card: ContextScorecard) -> list[str]:
             "what the engine reported of every container before its start was what had been "
             "asked for"
         )
-    if card.controls.extra_replicates:
-        times = card.controls.replicates + card.controls.extra_replicates
+    held = counted(card)
+    if held:
         lines.append(
-            f"every difference that is counted held in {times} legs of each root, some of them "
+            f"every difference that is counted held in {held} legs of each root, some of them "
             "copies under other names, and with the roots under each other's label"
         )
     if card.integrity.hooks.preserved and card.integrity.hooks.equal_in_both_legs:

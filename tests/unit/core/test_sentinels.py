@@ -256,19 +256,25 @@ BOTH = context(TOXIC, artifact("h.md", "helpful", "use"))
 def test_what_was_not_opened_and_what_was_opened_in_vain_is_told_of_a_tie() -> None:
     assert told(legs(judged(Search()), ("h.md",)), BOTH) == [
         ("not_opened", "present, not opened: toxic.md (toxic_sentinel)"),
-        ("opened_without_effect", "opened, token absent: h.md (helpful)"),
+        ("opened_without_effect", "opened: h.md (helpful)"),
     ]
+    assert told(legs(judged(Search()), ("toxic.md", "h.md")), BOTH)[0] == (
+        "opened_without_effect",
+        "opened, token absent: toxic.md (toxic_sentinel)",
+    )
 
 
 def test_without_a_complete_trace_nothing_is_said_of_opening() -> None:
     assert told(legs(judged(Search()), None), BOTH) == []
 
 
-def test_of_a_change_only_sentinels_that_did_not_show_are_told() -> None:
+def test_of_a_change_only_sentinels_that_can_have_had_no_part_are_told() -> None:
     on = judged(Search(), b.FAILED)
-    assert told(legs(on, ("h.md", "toxic.md")), BOTH) == [
-        ("opened_without_effect", "opened, token absent: toxic.md (toxic_sentinel)")
+    assert told(legs(on, ("h.md",)), BOTH) == [
+        ("not_opened", "present, not opened: toxic.md (toxic_sentinel)")
     ]
+    # Opened, it is among what the change is attributed to.
+    assert told(legs(on, ("h.md", "toxic.md")), BOTH) == []
     assert told(legs(judged(Search((HIT,))), ("toxic.md",)), BOTH) == []
 
 

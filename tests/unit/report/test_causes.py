@@ -54,14 +54,17 @@ def test_controls_are_told_with_what_they_found() -> None:
     controls = card.controls.model_copy(
         update={
             "mode": "standard", "legs": 22, "replicates": 2, "extra_replicates": 8,
-            "cases": (control, control.model_copy(update={"finding": None})),
+            "cases": (
+                control,
+                control.model_copy(update={"finding": None, "runs_off": 10, "runs_on": 11}),
+            ),
             "trace": TraceSummary(state="incomplete", detail="queue_overflow", granularity="case"),
         }
     )  # fmt: skip
     more = card.model_copy(update={"controls": controls})
     line = causes.controls_line(more)
     assert "22 legs" in line
-    assert "10 times and under the other label" in line
+    assert "differences held 10 times and under the other label" in line
     assert "follows_variant_label x 1" in line
     assert "queue_overflow" in causes.trace_line(more)
     assert any("queue_overflow" in item for item in wording.not_shown(more))
@@ -88,3 +91,24 @@ def test_a_case_that_opened_everything_is_not_put_down_to_the_first_few() -> Non
     many = tuple(f"learnings/{number}.md" for number in range(15))
     pair = improved().model_copy(update={"artifact_attribution": many})
     assert causes.named_artifacts(pair) == "one or more of 15 artifacts"
+
+
+def test_what_was_not_done_is_not_told() -> None:
+    """Two legs in which no case could be compared, and a control that let nothing pass."""
+    card = helped()
+    failed = CaseControl(
+        case_id="x", runs_off=3, runs_on=3, label_swapped=True, finding="nondeterministic"
+    )
+    alone = card.controls.model_copy(update={"mode": "standard"})
+    nothing = card.model_copy(update={"controls": alone})
+    assert causes.controls_line(nothing) == "standard: 2 legs, no case could be compared"
+    lost = alone.model_copy(
+        update={"replicates": 2, "extra_replicates": 1, "legs": 8, "cases": (failed,)}
+    )
+    none_held = card.model_copy(update={"controls": lost})
+    assert "held" not in causes.controls_line(none_held)
+    assert not any("is counted held" in item for item in wording.shown(none_held))
+    varied = card.attribution.model_copy(update={"ablation_legs": 6})
+    assert "6 legs of varied roots" in causes.controls_line(
+        card.model_copy(update={"attribution": varied})
+    )
