@@ -57,14 +57,7 @@ class StoredRun:
     """
 
     def __init__(self, directory: Path) -> None:
-        self.files = EvidenceFiles(directory)
-        if not {SCORECARD, ATTESTATION} & self.files.files.keys():
-            self.files.close()
-            raise InputError(
-                "is no evidence directory of a comparison",
-                where=str(directory),
-                remedy=f"it would hold {SCORECARD} and {ATTESTATION}",
-            )
+        self.files = EvidenceFiles(directory, marks=(SCORECARD, ATTESTATION))
 
     def documents(self, tell: Tell) -> AnyDocuments | None:
         """Every document; None when one of them is missing or cannot be understood."""

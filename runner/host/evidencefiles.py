@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -40,14 +40,16 @@ class EvidenceFiles:
         refused: Path -> why it has no place there: a link, a device, an empty folder, ...
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, marks: Collection[str] = ()) -> None:
         """List and hash.
 
         Args:
             directory: An evidence directory; itself may be named by a link.
+            marks: Names of which it holds at least one; none: any folder will do. A folder named
+                by mistake can be a whole file system, so this is looked at first.
 
         Raises:
-            InputError: It is no directory, cannot be read, or holds too much.
+            InputError: It is no evidence directory, cannot be read, or holds too much.
         """
         self.files: dict[str, Found] = {}
         self.refused: dict[str, str] = {}
@@ -57,10 +59,23 @@ class EvidenceFiles:
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", where=self._named) from error
         try:
+            self._insist(marks)
             self._list(self._root, "", 0)
         except BaseException:
             os.close(self._root)
             raise
+
+    def _insist(self, marks: Collection[str]) -> None:
+        try:
+            names = set(os.listdir(self._root))
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=self._named) from error
+        if marks and names.isdisjoint(marks):
+            raise InputError(
+                "is no evidence directory of a comparison",
+                where=self._named,
+                remedy=f"it would hold {' and '.join(marks)}",
+            )
 
     def close(self) -> None:
         """Let the directory go."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import socket
@@ -105,3 +106,16 @@ def test_what_is_no_directory_is_told(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(InputError, match="cannot be read"):
         EvidenceFiles(tmp_path / name)
+
+
+def test_a_folder_that_was_named_by_mistake_is_refused_before_anything_in_it_is_read(
+    tmp_path: Path,
+) -> None:
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(1 << 40)  # hashing it would take an hour
+    with pytest.raises(InputError, match="no evidence directory"):
+        EvidenceFiles(tmp_path, marks=("scorecard.json", "attestation.dsse.json"))
+    (tmp_path / "huge").unlink()
+    (tmp_path / "scorecard.json").write_bytes(b"{}")
+    with contextlib.closing(EvidenceFiles(tmp_path, marks=("scorecard.json", "other"))) as found:
+        assert set(found.files) == {"scorecard.json"}
