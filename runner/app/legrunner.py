@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from runner.app.collect import BlobStore, Collector
+from runner.app.legcontainer import create_container
 from runner.app.legtrace import LegTrace
 from runner.app.postmortem import post_mortem
-from runner.app.session import Readback, Session
+from runner.app.session import Session
 from runner.app.workspace import Workspace, make_workspace
 from runner.core import gvisor, inside
-from runner.core.confine import MARKS, UPPER, Placement, is_gvisor, leg_container
+from runner.core.confine import MARKS, UPPER, is_gvisor
 from runner.core.degrade import insufficient, runtime_unavailable, worst
-from runner.core.readback import bind_sources, differences, profile
 from runner.core.score import case_result
 from runner.core.wire import (
     Bye,
@@ -34,7 +33,6 @@ from runner.core.wire import (
     runnable,
 )
 from runner.errors import EngineFailure, ProtocolViolation
-from runner.host.absence import reaches
 from runner.logs import log
 from runner.model.leg import CasePlan, Degradation, DegradedReason, LegPlan
 from runner.model.observation import InsideEnd, InsideReport
@@ -225,13 +223,19 @@ class LegRunner:
         reason = ""
         try:
             workspace = self._enter_workspace()
-            container_id, name = self._create(plan, workspace, ordinal)
+            made = create_container(
+                session, plan, workspace, ordinal, root=self._root, marks=self._trace.marks
+            )
+            container_id = made.container_id
+            self._outcome.problems += made.problems
+            if made.problems:
+                raise _Stopped(runtime_unavailable("sandbox_differs"))
             created = time.monotonic()
             timings.create += created - begun
             reason = self._stream(plan, container_id, workspace)
             timings.run += time.monotonic() - created
             if session.keep_seconds:
-                session.keep(container_id, workspace.volume, name)
+                session.keep(container_id, workspace.volume, made.name)
                 container_id, self._workspace = None, None
             return reason
         finally:
@@ -242,59 +246,6 @@ class LegRunner:
             if not session.shared:
                 self._leave_workspace()
             timings.teardown += time.monotonic() - begun
-
-    def _create(self, plan: LegPlan, workspace: Workspace, ordinal: int) -> tuple[str, str]:
-        session = self._session
-        name = session.name(plan.leg, ordinal)
-        spec = leg_container(
-            name=name,
-            image_id=session.image.id,
-            env=plan.env,
-            labels={**session.labels, "ao-eval.leg": plan.leg, "ao-eval.attempt": str(ordinal)},
-            placement=Placement(
-                agent=str(session.stage.agent),
-                workspace_volume=workspace.volume,
-                context_root=None if self._root is None else str(self._root),
-                upper=None if workspace.upper is None else str(workspace.upper),
-                hooks=None if session.stage.hooks is None else str(session.stage.hooks),
-                marks=self._trace.marks,
-            ),
-            case_user=session.case_user,
-            resources=session.resources,
-            runtime=session.runtime,
-        )
-        container_id = session.engine.create(spec)
-        session.own_container(container_id)
-        found = session.engine.inspect(container_id)
-        differing = differences(spec, found, api=session.api, image_env=session.image.env)
-        sources = (*bind_sources(found), *self._layers(workspace))
-        reaching = tuple(self._reaching(sources))
-        session.record(Readback(plan.leg, ordinal, profile(found), differing, sources), reaching)
-        if differing:
-            fields = ", ".join(item.field for item in differing)
-            self._outcome.problems.append(f"{plan.leg}: created container differs in {fields}")
-        if reaching:
-            self._outcome.problems.append(f"{plan.leg}: a mount reaches live state")
-        if differing or reaching:
-            raise _Stopped(runtime_unavailable("sandbox_differs"))
-        return container_id, name
-
-    def _layers(self, workspace: Workspace) -> tuple[str, ...]:
-        """Host folders that the workspace volume shows, as the engine has them."""
-        if workspace.upper is None:
-            return ()
-        options = self._session.engine.inspect_volume(workspace.volume).get("Options") or {}
-        parts = dict(
-            part.partition("=")[::2] for part in str(options.get("o", "")).split(",") if part
-        )
-        return tuple(value for name, value in parts.items() if name.endswith("dir"))
-
-    def _reaching(self, sources: tuple[str, ...]) -> Iterator[str]:
-        for source in sources:
-            for live in self._session.live_roots:
-                reach = reaches(Path(source), live)
-                if reach is not None:
-                    yield f"{source} {reach} {live}"
 
     def _stream(self, plan: LegPlan, container_id: str, workspace: Workspace) -> str:
         session = self._session

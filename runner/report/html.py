@@ -16,7 +16,7 @@ from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 
 from runner.model.scorecard import CommandOutput, ContextScorecard, LegCase, PairedCase
-from runner.report import causes, text, wording
+from runner.report import causes, resolving, text, wording
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _SHA256 = 32
@@ -43,13 +43,13 @@ def render_html(scorecard: ContextScorecard) -> str:
         problems=wording.integrity_lines(scorecard),
         proof=wording.proof_line(scorecard),
         counts=wording.degraded_counts(scorecard),
-        bounds=wording.bounds_line(scorecard),
+        bounds=resolving.bounds_line(scorecard),
         shown=wording.shown(scorecard),
         not_shown=wording.not_shown(scorecard),
         clean=wording.is_clean(scorecard),
         causes={row.case_id: causes.cause_text(row) for row in scorecard.attribution.cases},
         controls_line=causes.controls_line(scorecard),
-        interval_line=wording.interval_line(scorecard),
+        interval_line=resolving.interval_line(scorecard),
         trace_line=causes.trace_line(scorecard),
     )
 
@@ -140,7 +140,7 @@ def _environment() -> Environment:
         degraded_text=wording.degraded_text,
         case_note=wording.case_note,
         evidence_text=wording.evidence_text,
-        resolution_line=wording.resolution_line,
+        resolution_line=resolving.resolution_line,
         is_output=lambda item: isinstance(item, CommandOutput) and item.excerpt is not None,
         side=_side,
         direction=_direction,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from runner.model.scorecard import ContextScorecard, LegCase, LegSummary, PairedCase
-from runner.report import causes, wording
+from runner.model.skillscorecard import AnyScorecard
+from runner.report import causes, resolving, wording
 from runner.report.text import number, plural, signed, visible
 
 _SPECIAL = re.compile(r"[\\`*{}\[\]()#+!|~@:$=^\"']|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
@@ -29,42 +32,75 @@ def render_summary(scorecard: ContextScorecard, limit_bytes: int = 1_000_000) ->
 
 
 def _lines(card: ContextScorecard) -> list[str]:
+    rows, left_out = wording.chosen_cases(card)
+    return lines(
+        card,
+        Summary(
+            headline=wording.headline(card),
+            legs=(
+                "| leg | status | over valid pairs | over all scored | context root | degraded |",
+                "|---|---|--:|--:|---|---|",
+                _leg_row(card.context_off, card.pairing.context_off_aggregate),
+                _leg_row(card.context_on, card.pairing.context_on_aggregate),
+            ),
+            facts=(("controls", causes.controls_line(card)),),
+            cases=tuple(map(_case_row, rows)),
+            left_out=left_out,
+        ),
+    )
+
+
+class Summary(NamedTuple):
+    """What is said in words of its axis.
+
+    Attributes:
+        headline: One sentence.
+        legs: Lines of the table of legs.
+        facts: Name and line of what else there is to say, the controls last.
+        cases: Rows of the table of cases.
+        left_out: How many pairs are not among them.
+    """
+
+    headline: str
+    legs: Sequence[str]
+    facts: Sequence[tuple[str, str]]
+    cases: Sequence[str]
+    left_out: int
+
+
+def lines(card: AnyScorecard, summary: Summary) -> list[str]:
+    """The summary of a comparison on either axis, line by line."""
     problems = wording.integrity_lines(card)
+    counts = ", ".join(f"{name} x {count}" for name, count in wording.degraded_counts(card))
+    bounds, spread = resolving.bounds_line(card), resolving.interval_line(card)
     pairs = plural(card.pairing.valid_pairs, "valid pair")
-    lines = [
+    facts = [
+        ("delta", f"{signed(card.aggregate_delta)} over {pairs}"),
+        *([("bounds", bounds)] if bounds is not None else []),
+        ("degraded", counts or "none"),
+        *summary.facts,
+        ("resolution", resolving.resolution_line(card)),
+        *([("interval", spread)] if spread is not None else []),
+        ("proof", wording.proof_line(card)),
+        *[("warning", visible(line, limit=500)) for line in card.warnings],
+    ]
+    left = f"and {plural(summary.left_out, 'case')} without any change"
+    return [
         f"### {safe(card.suite_id)}",
         "",
-        f"**{safe(wording.headline(card))}**",
+        f"**{safe(summary.headline)}**",
         "",
         *[f"- **{safe(line)}**" for line in problems],
         *([""] if problems else []),
-        "| leg | status | over valid pairs | over all scored | context root | degraded |",
-        "|---|---|--:|--:|---|---|",
-        _leg_row(card.context_off, card.pairing.context_off_aggregate),
-        _leg_row(card.context_on, card.pairing.context_on_aggregate),
+        *summary.legs,
         "",
-        f"- delta: {safe(signed(card.aggregate_delta))} over {safe(pairs)}",
-    ]
-    bounds = wording.bounds_line(card)
-    if bounds is not None:
-        lines.append(f"- bounds: {safe(bounds)}")
-    counts = ", ".join(f"{name} x {count}" for name, count in wording.degraded_counts(card))
-    lines += [
-        f"- degraded: {safe(counts or 'none')}",
-        f"- controls: {safe(causes.controls_line(card))}",
-        f"- resolution: {safe(wording.resolution_line(card))}",
-        *[f"- interval: {safe(line)}" for line in [wording.interval_line(card)] if line],
-        f"- proof: {safe(wording.proof_line(card))}",
-        *[f"- warning: {safe(visible(line, limit=500))}" for line in card.warnings],
+        *[f"- {name}: {safe(line)}" for name, line in facts],
         "",
         "| case | off | on | delta | what decided it |",
         "|---|---|---|--:|---|",
+        *summary.cases,
+        *(["", left] if summary.left_out else []),
     ]
-    rows, left_out = wording.chosen_cases(card)
-    lines += [_case_row(pair) for pair in rows]
-    if left_out:
-        lines += ["", f"and {plural(left_out, 'case')} without any change"]
-    return lines
 
 
 def _leg_row(leg: LegSummary, over_pairs: float | None) -> str:
@@ -104,14 +140,14 @@ def safe(text: str) -> str:
     return _WWW.sub(lambda match: f"{match[0][:3]}\\.", text)
 
 
-def fit(lines: list[str], limit: int) -> str:
+def fit(found: list[str], limit: int) -> str:
     """The lines as far as they fit; cut at the end of a line, and says so."""
-    whole = "\n".join(lines) + "\n"
+    whole = "\n".join(found) + "\n"
     if len(whole.encode()) <= limit:
         return whole
     room = limit - len(_CUT.encode())
     kept: list[str] = []
-    for line in lines:
+    for line in found:
         room -= len(line.encode()) + 1
         if room < 0:
             break

@@ -14,8 +14,8 @@ from runner.model.skillscorecard import (
     SkillOutput,
     SkillScorecard,
 )
-from runner.report import html, junit, markdown, skillwording, wording
-from runner.report.text import number, plural, signed, visible
+from runner.report import html, junit, markdown, resolving, skillwording, wording
+from runner.report.text import number, signed, visible
 
 _TEMPLATE = "skill.html.j2"
 
@@ -37,11 +37,11 @@ def render_skill_html(card: SkillScorecard) -> str:
         problems=wording.integrity_lines(card),
         proof=wording.proof_line(card),
         counts=wording.degraded_counts(card),
-        bounds=wording.bounds_line(card),
+        bounds=resolving.bounds_line(card),
         shown=skillwording.shown(card),
         not_shown=skillwording.not_shown(card),
         clean=wording.is_clean(card),
-        interval_line=wording.interval_line(card),
+        interval_line=resolving.interval_line(card),
         controls_line=skillwording.controls_line(card),
         hooks_line=skillwording.hooks_line(card),
         case_note=skillwording.case_note,
@@ -61,52 +61,33 @@ def render_skill_summary(card: SkillScorecard, limit_bytes: int = 1_000_000) -> 
     Returns:
         Markdown ending in a line feed.
     """
-    safe = markdown.safe
-    problems = wording.integrity_lines(card)
-    pairs = plural(card.pairing.valid_pairs, "valid pair")
-    lines = [
-        f"### {safe(card.suite_id)}",
-        "",
-        f"**{safe(skillwording.headline(card))}**",
-        "",
-        *[f"- **{safe(line)}**" for line in problems],
-        *([""] if problems else []),
-        "| leg | status | over valid pairs | over all scored | degraded |",
-        "|---|---|--:|--:|---|",
-        _leg_row(card.skill_off, card.pairing.skill_off_aggregate),
-        _leg_row(card.skill_on, card.pairing.skill_on_aggregate),
-        "",
-        f"- delta: {safe(signed(card.aggregate_delta))} over {safe(pairs)}",
-    ]
-    bounds = wording.bounds_line(card)
-    if bounds is not None:
-        lines.append(f"- bounds: {safe(bounds)}")
-    counts = ", ".join(f"{name} x {count}" for name, count in wording.degraded_counts(card))
-    lines += [
-        f"- degraded: {safe(counts or 'none')}",
-        f"- hooks: {safe(skillwording.hooks_line(card))}",
-        f"- controls: {safe(skillwording.controls_line(card))}",
-        f"- resolution: {safe(wording.resolution_line(card))}",
-        f"- proof: {safe(wording.proof_line(card))}",
-        *[f"- warning: {safe(visible(line, limit=500))}" for line in card.warnings],
-        "",
-        "| case | off | on | delta | what decided it |",
-        "|---|---|---|--:|---|",
-    ]
     rows, left_out = skillwording.chosen_cases(card)
-    lines += [
-        markdown.row(
-            pair.case_id,
-            skillwording.side_text(pair, "skill_off"),
-            skillwording.side_text(pair, "skill_on"),
-            signed(pair.score_delta),
-            skillwording.case_note(pair),
-        )
-        for pair in rows
-    ]
-    if left_out:
-        lines += ["", f"and {plural(left_out, 'case')} without any change"]
-    return markdown.fit(lines, limit_bytes)
+    summary = markdown.Summary(
+        headline=skillwording.headline(card),
+        legs=(
+            "| leg | status | over valid pairs | over all scored | degraded |",
+            "|---|---|--:|--:|---|",
+            _leg_row(card.skill_off, card.pairing.skill_off_aggregate),
+            _leg_row(card.skill_on, card.pairing.skill_on_aggregate),
+        ),
+        facts=(
+            ("hooks", skillwording.hooks_line(card)),
+            ("controls", skillwording.controls_line(card)),
+        ),
+        cases=tuple(map(_case_row, rows)),
+        left_out=left_out,
+    )
+    return markdown.fit(markdown.lines(card, summary), limit_bytes)
+
+
+def _case_row(pair: SkillCase) -> str:
+    return markdown.row(
+        pair.case_id,
+        skillwording.side_text(pair, "skill_off"),
+        skillwording.side_text(pair, "skill_on"),
+        signed(pair.score_delta),
+        skillwording.case_note(pair),
+    )
 
 
 def _leg_row(leg: SkillLeg, over_pairs: float | None) -> str:

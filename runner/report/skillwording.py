@@ -5,6 +5,8 @@ Beside `wording`, whose sentences about cleanness, bounds and statistics hold on
 
 from __future__ import annotations
 
+from typing import Final
+
 from runner.model.record import Verdict
 from runner.model.skillscorecard import (
     SkillCase,
@@ -15,40 +17,21 @@ from runner.model.skillscorecard import (
     SkillScorecard,
 )
 from runner.report import wording
-from runner.report.text import number, plural, signed, visible
+from runner.report.text import number, plural, visible
+
+_SKILLS: Final = wording.Subject(
+    whole="skills",
+    helped="skills helped",
+    harmed="skills did harm",
+    same="skills made no difference",
+)
 
 
 def headline(card: SkillScorecard) -> str:
     """One sentence: what was shown on these cases, and no more."""
-    pairing, kind = card.pairing, wording.tone(card)
-    if kind == "unclean":
-        known = card.integrity.verdict != "unknown"
-        state = "was not clean" if known else "is not known to have been clean"
-        return f"the measurement {state}: nothing is claimed about skills"
-    if kind == "nothing":
-        return (
-            "no valid pair: nothing can be said "
-            f"({pairing.degraded_pairs} of {plural(len(card.per_case), 'pair')} degraded)"
-        )
-    deltas = [pair.score_delta for pair in card.per_case if pair.score_delta is not None]
-    higher, lower = sum(delta > 0 for delta in deltas), sum(delta < 0 for delta in deltas)
-    claim = {"helped": "skills helped", "harmed": "skills did harm"}.get(kind)
-    if claim is None:
-        moved = bool(higher or lower)
-        claim = "no difference in the aggregate" if moved else "skills made no difference"
-    sentence = (
-        f"on these cases {claim}: {signed(card.aggregate_delta)} over "
-        f"{plural(pairing.valid_pairs, 'valid pair')} "
-        f"({number(pairing.skill_off_aggregate)} -> {number(pairing.skill_on_aggregate)})"
-    )
-    # A sum hides what went the other way.
-    if lower and kind != "harmed":
-        sentence += f"; {plural(lower, 'case')} scored lower"
-    if higher and kind != "helped":
-        sentence += f"; {plural(higher, 'case')} scored higher"
-    if pairing.degraded_pairs:
-        sentence += f"; {plural(pairing.degraded_pairs, 'pair')} degraded and left out"
-    return sentence
+    pairing = card.pairing
+    aggregates = pairing.skill_off_aggregate, pairing.skill_on_aggregate
+    return wording.claim(card, _SKILLS, aggregates)
 
 
 def case_note(pair: SkillCase) -> str:

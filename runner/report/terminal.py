@@ -9,18 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from runner.model.record import CaseResult, RunRecord, Status, Verdict
-from runner.model.scorecard import ContextScorecard, LegCase, LegSummary, PairedCase
-from runner.model.skillscorecard import AnyScorecard
-from runner.report import causes, drawing, wording
+from runner.model.scorecard import ContextScorecard, LegCase, PairedCase
+from runner.report import causes, drawing, sheet, wording
 from runner.report.text import number, plural, visible
-
-TONE_STYLE: dict[wording.Tone, str] = {
-    "helped": "bold green",
-    "harmed": "bold red",
-    "same": "bold",
-    "nothing": "bold yellow",
-    "unclean": "bold red",
-}
 
 
 def render_scorecard(scorecard: ContextScorecard, *, width: int, color: bool) -> str:
@@ -34,21 +25,19 @@ def render_scorecard(scorecard: ContextScorecard, *, width: int, color: bool) ->
     Returns:
         Text ending in a line feed.
     """
-    parts: list[RenderableType] = [
-        Text.assemble(
-            (visible(scorecard.suite_id), "bold"), (f"  {visible(scorecard.suite_path)}", "dim")
-        ),
-        Text(wording.headline(scorecard), style=TONE_STYLE[wording.tone(scorecard)]),
-    ]
-    problems = wording.integrity_lines(scorecard)
-    if problems:
-        parts += [Text(""), drawing.bullets(problems, "red")]
     rows, left_out = wording.chosen_cases(scorecard)
-    parts += [Text(""), _case_table(rows)]
-    if left_out:
-        parts.append(Text(f"and {plural(left_out, 'case')} without any change", style="dim"))
-    parts += [Text(""), _totals(scorecard)]
-    return drawing.to_string(parts, width, color=color)
+    pairing, off, on = scorecard.pairing, scorecard.context_off, scorecard.context_on
+    found = sheet.Sheet(
+        headline=wording.headline(scorecard),
+        cases=_case_table(rows),
+        left_out=left_out,
+        legs=(
+            ("context_off", sheet.leg(off, pairing.context_off_aggregate, off.context_root_label)),
+            ("context_on", sheet.leg(on, pairing.context_on_aggregate, on.context_root_label)),
+        ),
+        facts=(("controls", causes.controls_line(scorecard)),),
+    )
+    return sheet.comparison(scorecard, found, width=width, color=color)
 
 
 def render_many(scorecards: Sequence[ContextScorecard], *, width: int, color: bool) -> str:
@@ -62,27 +51,11 @@ def render_many(scorecards: Sequence[ContextScorecard], *, width: int, color: bo
     Returns:
         Text ending in a line feed.
     """
-    parts: list[RenderableType] = []
-    for card in scorecards:
-        problems = wording.integrity_lines(card)
-        if problems:
-            parts.append(Text(f"{visible(card.suite_id)}: not clean", style="bold red"))
-            parts.append(drawing.bullets(problems[:5], "red"))
-    table = drawing.table("suite", "off", "on", "delta", "valid pairs", "degraded", "integrity")
-    for card in scorecards:
-        pairing = card.pairing
-        table.add_row(
-            Text(visible(card.suite_id)),
-            Text(number(pairing.context_off_aggregate)),
-            Text(number(pairing.context_on_aggregate)),
-            drawing.delta(card.aggregate_delta),
-            Text(f"{pairing.valid_pairs}/{len(card.per_case)}"),
-            Text(str(pairing.degraded_pairs), style="yellow" if pairing.degraded_pairs else ""),
-            integrity_word(card),
-        )
-    parts += [table, Text(_tally(scorecards), style="dim")]
-    parts += [Text(line, style="dim") for line in wording.adjusted_lines(scorecards)]
-    return drawing.to_string(parts, width, color=color)
+    return sheet.suites(scorecards, _aggregates, "context", width=width, color=color)
+
+
+def _aggregates(card: ContextScorecard) -> tuple[float | None, float | None]:
+    return card.pairing.context_off_aggregate, card.pairing.context_on_aggregate
 
 
 def render_record(record: RunRecord, *, width: int, color: bool) -> str:
@@ -158,65 +131,6 @@ def _case_table(rows: Sequence[PairedCase]) -> Table:
 def _side(side: LegCase) -> Text:
     text = drawing.status(side.status)
     return text if side.score is None else text.append(f" {number(side.score)}", style="default")
-
-
-def _totals(card: ContextScorecard) -> Table:
-    pairing = card.pairing
-    rows: list[tuple[str, RenderableType]] = [
-        ("context_off", _leg(card.context_off, pairing.context_off_aggregate)),
-        ("context_on", _leg(card.context_on, pairing.context_on_aggregate)),
-        ("delta", drawing.delta(card.aggregate_delta)),
-    ]
-    bounds = wording.bounds_line(card)
-    if bounds is not None:
-        rows.append(("bounds", Text(bounds, style="yellow")))
-    counts = [f"{name} x {count}" for name, count in wording.degraded_counts(card)]
-    rows.append(
-        ("degraded", Text(", ".join(counts) or "none", style="yellow" if counts else "default"))
-    )
-    rows.append(("controls", Text(causes.controls_line(card))))
-    rows.append(("resolution", Text(wording.resolution_line(card))))
-    spread = wording.interval_line(card)
-    if spread is not None:
-        rows.append(("interval", Text(spread)))
-    rows += [
-        ("warning", Text(visible(line, limit=300), style="yellow")) for line in card.warnings[:10]
-    ]
-    if len(card.warnings) > 10:
-        rows.append(("warning", Text(f"and {len(card.warnings) - 10} more", style="yellow")))
-    clean = wording.is_clean(card)
-    rows.append(("proof", Text(wording.proof_line(card), style="default" if clean else "red")))
-    return drawing.facts(rows)
-
-
-def _leg(leg: LegSummary, over_pairs: float | None) -> Text:
-    text = drawing.status(leg.status).append(f"  {number(over_pairs)}", style="bold default")
-    if leg.aggregate_score != over_pairs:
-        text.append(f" over valid pairs, {number(leg.aggregate_score)} over all it scored")
-    text.append(f"  {visible(leg.context_root_label, limit=60)}", style="dim default")
-    why = wording.leg_degraded(leg)
-    return text if why is None else text.append(f"  degraded {why}", style="yellow")
-
-
-def integrity_word(card: AnyScorecard) -> Text:
-    """`clean`, or what it is instead."""
-    if wording.is_clean(card):
-        return Text("clean", style="green")
-    verdict = card.integrity.verdict
-    return Text("violated" if verdict == "clean" else verdict, style="bold red")
-
-
-def _tally(cards: Sequence[ContextScorecard]) -> str:
-    names: list[tuple[wording.Tone, str]] = [
-        ("helped", "context helped in"),
-        ("harmed", "did harm in"),
-        ("same", "made no difference in"),
-        ("nothing", "nothing can be said of"),
-        ("unclean", "not clean:"),
-    ]
-    tones = [wording.tone(card) for card in cards]
-    counts = [f"{words} {tones.count(kind)}" for kind, words in names if kind in tones]
-    return f"{plural(len(cards), 'suite')}: {', '.join(counts)}" if cards else "no suite was run"
 
 
 def _result_note(case: CaseResult) -> str | None:

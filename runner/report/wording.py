@@ -7,11 +7,9 @@ scorecard which contradicts itself is not read out as clean. All returned text i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal, NamedTuple
 
 from runner.core.liveproof import void
-from runner.core.stats import adjust
 from runner.model.leg import DegradedReason
 from runner.model.liveproof import LiveRootProof, LiveStateProof
 from runner.model.record import Verdict
@@ -61,47 +59,79 @@ def tone(card: AnyScorecard) -> Tone:
     return "same" if delta == 0 else "helped" if delta > 0 else "harmed"
 
 
+class Subject(NamedTuple):
+    """What an axis varies, in the words of a claim."""
+
+    whole: str
+    helped: str
+    harmed: str
+    same: str
+
+
+_CONTEXT: Final = Subject(
+    whole="the context",
+    helped="context helped",
+    harmed="context did harm",
+    same="the context made no difference",
+)
+
+
 def headline(card: ContextScorecard) -> str:
     """One sentence: what was shown on these cases, and no more."""
     pairing = card.pairing
-    if not is_clean(card):
+    aggregates = pairing.context_off_aggregate, pairing.context_on_aggregate
+    return claim(card, _CONTEXT, aggregates, null_check=card.controls.null_check)
+
+
+def claim(
+    card: AnyScorecard,
+    subject: Subject,
+    aggregates: tuple[float | None, float | None],
+    *,
+    null_check: bool = False,
+) -> str:
+    """One sentence: what was shown on these cases, and no more.
+
+    Args:
+        card: A scorecard of either axis.
+        subject: What its axis varies.
+        aggregates: Over valid pairs, off first.
+        null_check: Both legs had the same root.
+    """
+    pairing, kind = card.pairing, tone(card)
+    if kind == "unclean":
         known = card.integrity.verdict != "unknown"
         state = "was not clean" if known else "is not known to have been clean"
-        return f"the measurement {state}: nothing is claimed about the context"
-    if card.aggregate_delta is None:
+        return f"the measurement {state}: nothing is claimed about {subject.whole}"
+    if kind == "nothing":
         return (
             "no valid pair: nothing can be said "
             f"({pairing.degraded_pairs} of {plural(len(card.per_case), 'pair')} degraded)"
         )
+    off, on = aggregates
     numbers = (
         f"{signed(card.aggregate_delta)} over {plural(pairing.valid_pairs, 'valid pair')} "
-        f"({number(pairing.context_off_aggregate)} -> {number(pairing.context_on_aggregate)})"
+        f"({number(off)} -> {number(on)})"
     )
-    kind = tone(card)
-    higher, lower = _moved(card)
-    if card.controls.null_check:
-        held = "held" if kind == "same" and not higher and not lower else "failed"
+    deltas = [pair.score_delta for pair in card.per_case if pair.score_delta is not None]
+    higher, lower = sum(delta > 0 for delta in deltas), sum(delta < 0 for delta in deltas)
+    moved = bool(higher or lower)
+    if null_check:
+        held = "held" if kind == "same" and not moved else "failed"
         sentence = f"null check {held}, the same root in both legs: {numbers}"
-    elif kind == "same":
-        sentence = f"on these cases the context made no difference: {numbers}"
-        if higher or lower:
-            sentence = f"on these cases no difference in the aggregate: {numbers}"
     else:
-        claim = "context helped" if kind == "helped" else "context did harm"
-        sentence = f"on these cases {claim}: {numbers}"
+        words = {"helped": subject.helped, "harmed": subject.harmed}.get(kind, subject.same)
+        if kind == "same" and moved:
+            words = "no difference in the aggregate"
+        sentence = f"on these cases {words}: {numbers}"
     # A sum hides what went the other way.
-    if (kind == "helped" and lower) or (kind == "same" and (higher or lower)):
+    if (kind == "helped" and lower) or (kind == "same" and moved):
         sentence += f"; {plural(lower, 'case')} scored lower"
-    if (kind == "harmed" and higher) or (kind == "same" and (higher or lower)):
+    if (kind == "harmed" and higher) or (kind == "same" and moved):
         sentence += f"; {plural(higher, 'case')} scored higher"
     if pairing.degraded_pairs:
         sentence += f"; {plural(pairing.degraded_pairs, 'pair')} degraded and left out"
     return sentence
-
-
-def _moved(card: ContextScorecard) -> tuple[int, int]:
-    deltas = [pair.score_delta for pair in card.per_case if pair.score_delta is not None]
-    return sum(delta > 0 for delta in deltas), sum(delta < 0 for delta in deltas)
 
 
 def integrity_lines(card: AnyScorecard) -> list[str]:
@@ -321,48 +351,6 @@ def evidence_text(item: DecisionEvidence) -> str:
 def digest_text(digest: str) -> str:
     """A digest with its algorithm; keyed ones (private holdouts) name theirs already."""
     return visible(digest) if ":" in digest else f"sha256 {visible(digest)}"
-
-
-def bounds_line(card: AnyScorecard) -> str | None:
-    """Worst and best case of pairs lost on one side only; None when they change nothing."""
-    low, high = card.pairing.delta_lower_bound, card.pairing.delta_upper_bound
-    if low is None or high is None or low == high:
-        return None
-    return f"between {signed(low)} and {signed(high)}, whatever the pairs lost on one side were"
-
-
-def resolution_line(card: AnyScorecard) -> str:
-    """What this number of pairs can and cannot resolve."""
-    res = card.resolution
-    counts = f"{res.improved} improved, {res.regressed} regressed, {res.tied} tied"
-    parts = [counts, visible(res.note, limit=300)] if res.note else [counts]
-    off, on = res.degraded
-    if off != on:
-        axis = "context" if isinstance(card, ContextScorecard) else "skill"
-        parts.append(f"lost unequally: {off} degraded in {axis}_off, {on} in {axis}_on")
-    return "; ".join(parts)
-
-
-def interval_line(card: AnyScorecard) -> str | None:
-    """Mean difference and its confidence interval; None without one."""
-    res = card.resolution
-    if res.interval is None or res.mean_difference is None:
-        return None
-    return (
-        f"mean difference {signed(round(res.mean_difference, 4))}, 95 % confidence interval "
-        f"{signed(round(res.interval.low, 4))} to {signed(round(res.interval.high, 4))} over "
-        f"{plural(res.interval.clusters, 'cluster')}, for cases like these"
-    )
-
-
-def adjusted_lines(cards: Sequence[AnyScorecard]) -> list[str]:
-    """p-values of several suites, adjusted for their number; empty when none has one."""
-    found = adjust(cards)
-    return [
-        f"{visible(item.suite_id)}: p = {item.p:.4g}, adjusted for {plural(len(found), 'suite')} "
-        f"(Holm) {item.adjusted:.4g}"
-        for item in found
-    ]
 
 
 def shown(card: ContextScorecard) -> list[str]:

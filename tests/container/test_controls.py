@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
 
 from tests.container.projects import (
@@ -16,7 +13,7 @@ from tests.container.projects import (
     Result,
     case,
 )
-from tests.container.test_known_numbers import COMPAT, SIDES, WAVE0
+from tests.container.test_known_numbers import SIDES, wave0
 
 pytestmark = pytest.mark.container
 
@@ -43,18 +40,6 @@ def cause(card: Json, case_id: str) -> Json:
     """What decided a case."""
     found: Json = next(item for item in card["attribution"]["cases"] if item["case_id"] == case_id)
     return found
-
-
-def wave0(project: Project) -> str:
-    """The public suite in which a script compares the name of the leg."""
-    if not COMPAT.is_dir():
-        pytest.skip("compat suites are not beside this checkout")
-    folder = project.repo / "evals"
-    shutil.copytree(COMPAT / "fixtures" / WAVE0, folder / "fixtures" / WAVE0)
-    shutil.copy(COMPAT / f"{WAVE0}.json", folder)
-    for script in (Path(__file__).parents[1] / "data" / "wave0").iterdir():
-        shutil.copy(script, folder / "fixtures" / WAVE0)
-    return f"evals/{WAVE0}.json"
 
 
 def test_the_public_wave0_suite_follows_the_name_of_its_leg(project: Project) -> None:

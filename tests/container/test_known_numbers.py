@@ -72,7 +72,8 @@ def test_every_change_names_the_expectation_and_the_output_it_rests_on(bundled: 
         assert all(name.startswith("learnings/") for name in named)
 
 
-def test_the_public_wave0_suite_gives_its_known_result(project: Project) -> None:
+def wave0(project: Project) -> str:
+    """The public suite in which a script compares the name of the leg, put into a project."""
     if not COMPAT.is_dir():
         pytest.skip("compat suites are not beside this checkout")
     folder = project.repo / "evals"
@@ -80,7 +81,11 @@ def test_the_public_wave0_suite_gives_its_known_result(project: Project) -> None
     shutil.copy(COMPAT / f"{WAVE0}.json", folder)
     for script in (Path(__file__).parents[1] / "data" / "wave0").iterdir():
         shutil.copy(script, folder / "fixtures" / WAVE0)
-    result = project.ao_eval("ab", f"evals/{WAVE0}.json", "--json")
+    return f"evals/{WAVE0}.json"
+
+
+def test_the_public_wave0_suite_gives_its_known_result(project: Project) -> None:
+    result = project.ao_eval("ab", wave0(project), "--json")
     assert result.code == 0, result.stderr
     card = result.document
     summary = [(card[side]["aggregate_score"], card[side]["status"]) for side in SIDES]

@@ -5,7 +5,7 @@ import pytest
 from runner.model.liveproof import LiveChange
 from runner.model.record import Status, Verdict
 from runner.model.scorecard import ContextScorecard
-from runner.report import wording
+from runner.report import resolving, wording
 from tests.unit.report import builders as b
 
 
@@ -183,8 +183,8 @@ def test_degraded_pairs_are_counted_by_reason_and_detail() -> None:
 
 
 def test_bounds_are_told_only_where_something_was_lost_on_one_side() -> None:
-    assert wording.bounds_line(b.helped()) is None
-    line = wording.bounds_line(b.partly_degraded())
+    assert resolving.bounds_line(b.helped()) is None
+    line = resolving.bounds_line(b.partly_degraded())
     assert line is not None
     assert line.startswith("between -0.0222 and +0.3111")
 
@@ -207,7 +207,7 @@ def test_the_whole_page_of_sentences_is_visible_text() -> None:
     lines = [
         wording.headline(card),
         wording.proof_line(card),
-        wording.resolution_line(card),
+        resolving.resolution_line(card),
         *wording.integrity_lines(card),
         *wording.shown(card),
         *wording.not_shown(card),
