@@ -16,7 +16,7 @@ from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 
 from runner.model.scorecard import CommandOutput, ContextScorecard, LegCase, PairedCase
-from runner.report import causes, resolving, text, wording
+from runner.report import causes, claims, resolving, text, wording
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _SHA256 = 32
@@ -39,13 +39,13 @@ def render_html(scorecard: ContextScorecard) -> str:
         compile_page(),
         card=scorecard,
         tone=wording.tone(scorecard),
-        headline=wording.headline(scorecard),
+        headline=claims.headline(scorecard),
         problems=wording.integrity_lines(scorecard),
         proof=wording.proof_line(scorecard),
         counts=wording.degraded_counts(scorecard),
         bounds=resolving.bounds_line(scorecard),
-        shown=wording.shown(scorecard),
-        not_shown=wording.not_shown(scorecard),
+        shown=claims.shown(scorecard),
+        not_shown=claims.not_shown(scorecard),
         clean=wording.is_clean(scorecard),
         causes={row.case_id: causes.cause_text(row) for row in scorecard.attribution.cases},
         controls_line=causes.controls_line(scorecard),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from runner.model.scorecard import ContextScorecard, LegCase, LegSummary, PairedCase
 from runner.model.skillscorecard import AnyScorecard
-from runner.report import causes, resolving, wording
+from runner.report import causes, claims, resolving, wording
 from runner.report.text import number, plural, signed, visible
 
 _SPECIAL = re.compile(r"[\\`*{}\[\]()#+!|~@:$=^\"']|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
@@ -36,7 +36,7 @@ def _lines(card: ContextScorecard) -> list[str]:
     return lines(
         card,
         Summary(
-            headline=wording.headline(card),
+            headline=claims.headline(card),
             legs=(
                 "| leg | status | over valid pairs | over all scored | context root | degraded |",
                 "|---|---|--:|--:|---|---|",

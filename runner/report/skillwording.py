@@ -16,10 +16,10 @@ from runner.model.skillscorecard import (
     SkillOutput,
     SkillScorecard,
 )
-from runner.report import wording
+from runner.report import claims, wording
 from runner.report.text import number, plural, visible
 
-_SKILLS: Final = wording.Subject(
+_SKILLS: Final = claims.Subject(
     whole="skills",
     helped="skills helped",
     harmed="skills did harm",
@@ -31,7 +31,7 @@ def headline(card: SkillScorecard) -> str:
     """One sentence: what was shown on these cases, and no more."""
     pairing = card.pairing
     aggregates = pairing.skill_off_aggregate, pairing.skill_on_aggregate
-    return wording.claim(card, _SKILLS, aggregates)
+    return claims.claim(card, _SKILLS, aggregates)
 
 
 def case_note(pair: SkillCase) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from runner.model.record import CaseResult, RunRecord, Status, Verdict
 from runner.model.scorecard import ContextScorecard, LegCase, PairedCase
-from runner.report import causes, drawing, sheet, wording
+from runner.report import causes, claims, drawing, sheet, wording
 from runner.report.text import number, plural, visible
 
 
@@ -28,7 +28,7 @@ def render_scorecard(scorecard: ContextScorecard, *, width: int, color: bool) ->
     rows, left_out = wording.chosen_cases(scorecard)
     pairing, off, on = scorecard.pairing, scorecard.context_off, scorecard.context_on
     found = sheet.Sheet(
-        headline=wording.headline(scorecard),
+        headline=claims.headline(scorecard),
         cases=_case_table(rows),
         left_out=left_out,
         legs=(

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from runner.model.controls import CaseAttribution, CaseControl, TraceSummary
-from runner.report import causes, wording
+from runner.report import causes, claims
 from runner.report.html import render_html
 from tests.unit.report.builders import helped, improved
 
@@ -67,9 +67,9 @@ def test_controls_are_told_with_what_they_found() -> None:
     assert "differences held 10 times and under the other label" in line
     assert "follows_variant_label x 1" in line
     assert "queue_overflow" in causes.trace_line(more)
-    assert any("queue_overflow" in item for item in wording.not_shown(more))
-    assert any("10 legs of each root" in item for item in wording.shown(more))
-    assert not any("no control was run" in item for item in wording.not_shown(more))
+    assert any("queue_overflow" in item for item in claims.not_shown(more))
+    assert any("10 legs of each root" in item for item in claims.shown(more))
+    assert not any("no control was run" in item for item in claims.not_shown(more))
 
 
 def test_a_page_names_the_cause_of_a_case() -> None:
@@ -107,7 +107,7 @@ def test_what_was_not_done_is_not_told() -> None:
     )
     none_held = card.model_copy(update={"controls": lost})
     assert "held" not in causes.controls_line(none_held)
-    assert not any("is counted held" in item for item in wording.shown(none_held))
+    assert not any("is counted held" in item for item in claims.shown(none_held))
     varied = card.attribution.model_copy(update={"ablation_legs": 6})
     assert "6 legs of varied roots" in causes.controls_line(
         card.model_copy(update={"attribution": varied})

@@ -5,7 +5,7 @@ import pytest
 from runner.model.liveproof import LiveChange
 from runner.model.record import Status, Verdict
 from runner.model.scorecard import ContextScorecard
-from runner.report import resolving, wording
+from runner.report import claims, resolving, wording
 from tests.unit.report import builders as b
 
 
@@ -35,12 +35,12 @@ from tests.unit.report import builders as b
 def test_the_headline_says_what_was_shown_and_no_more(
     card: ContextScorecard, sentence: str
 ) -> None:
-    assert wording.headline(card) == sentence
+    assert claims.headline(card) == sentence
 
 
 def test_unknown_integrity_claims_nothing_however_large_the_delta() -> None:
     card = b.card(b.improved(), proof=b.integrity("unknown"))
-    assert wording.headline(card) == (
+    assert claims.headline(card) == (
         "the measurement is not known to have been clean: nothing is claimed about the context"
     )
     assert wording.integrity_lines(card) == ["integrity is unknown, and no problem was recorded"]
@@ -66,7 +66,7 @@ def test_a_scorecard_that_calls_itself_clean_against_its_own_fields_is_not_belie
     card = b.helped().model_copy(update={"integrity": proof})
     assert wording.tone(card) == "unclean"
     assert wording.integrity_lines(card)
-    assert wording.shown(card) == [wording.headline(card)]
+    assert claims.shown(card) == [claims.headline(card)]
 
 
 def test_a_change_in_a_root_that_may_change_is_told_but_is_no_violation() -> None:
@@ -79,12 +79,12 @@ def test_a_change_in_a_root_that_may_change_is_told_but_is_no_violation() -> Non
 
 def test_a_gain_does_not_hide_the_case_that_lost() -> None:
     card = b.card(b.improved(), b.regressed(), b.tied())
-    assert wording.headline(card).endswith("; 1 case scored lower")
+    assert claims.headline(card).endswith("; 1 case scored lower")
 
 
 def test_a_zero_sum_is_not_called_no_difference_case_by_case() -> None:
     card = b.card(b.improved(), b.regressed(), off=0.5, on=0.5)
-    assert wording.headline(card) == (
+    assert claims.headline(card) == (
         "on these cases no difference in the aggregate: 0.0 over 2 valid pairs (0.5 -> 0.5); "
         "1 case scored lower; 1 case scored higher"
     )
@@ -92,9 +92,9 @@ def test_a_zero_sum_is_not_called_no_difference_case_by_case() -> None:
 
 def test_a_null_check_holds_only_when_nothing_moved() -> None:
     held = b.card(b.tied(), off=1.0, on=1.0, null_check=True)
-    assert wording.headline(held).startswith("null check held, the same root in both legs: 0.0")
+    assert claims.headline(held).startswith("null check held, the same root in both legs: 0.0")
     failed = b.card(b.improved(), b.regressed(), off=0.5, on=0.5, null_check=True)
-    assert wording.headline(failed).startswith("null check failed")
+    assert claims.headline(failed).startswith("null check failed")
 
 
 def test_the_proof_is_one_line_with_roots_entries_digests_mounts_and_containers() -> None:
@@ -190,7 +190,7 @@ def test_bounds_are_told_only_where_something_was_lost_on_one_side() -> None:
 
 
 def test_without_controls_the_scorecard_says_what_was_not_excluded() -> None:
-    assert any("no control was run" in line for line in wording.not_shown(b.helped()))
+    assert any("no control was run" in line for line in claims.not_shown(b.helped()))
 
 
 def test_many_cases_leave_only_what_changed_or_degraded() -> None:
@@ -205,12 +205,12 @@ def test_many_cases_leave_only_what_changed_or_degraded() -> None:
 def test_the_whole_page_of_sentences_is_visible_text() -> None:
     card = b.hostile()
     lines = [
-        wording.headline(card),
+        claims.headline(card),
         wording.proof_line(card),
         resolving.resolution_line(card),
         *wording.integrity_lines(card),
-        *wording.shown(card),
-        *wording.not_shown(card),
+        *claims.shown(card),
+        *claims.not_shown(card),
         *[wording.case_note(pair) for pair in card.per_case],
         *[wording.evidence_text(item) for pair in card.per_case for item in pair.decision_evidence],
     ]
