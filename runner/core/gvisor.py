@@ -20,10 +20,12 @@ def warnings(*, shared: bool) -> tuple[str, ...]:
         shared: All cases of a leg run in one workspace, so in one container as far as possible.
     """
     limits = "gVisor: a case that exceeds a limit of memory or processes ends its whole container"
+    looks = "gVisor: what a case only looked at by name may be told as opened"
     if shared:
         hidden = "a case may find System V objects and message queues of an earlier one"
-        return (f"{limits}; then the whole leg is degraded", f"gVisor: {hidden}")
-    return (f"{limits}; that case is then degraded (oom, or agent_died), the others are not",)
+        return (f"{limits}; then the whole leg is degraded", f"gVisor: {hidden}", looks)
+    alone = f"{limits}; that case is then degraded (oom, or agent_died), the others are not"
+    return (alone, looks)
 
 
 def to_blame(

@@ -79,8 +79,8 @@ class CaseAttribution(Value):
 
     case_id: str
     method: Literal["trace", "checked_file", "ablation"]
-    """`trace`: the case opened it; `checked_file`: an expectation looked at it; `ablation`: the
-    outcome changed with it."""
+    """`trace`: the case opened it (or under gVisor looked at it); `checked_file`: an expectation
+    looked at it; `ablation`: the outcome changed with it."""
     opened_off: Items[str]
     """Units opened in the off-legs."""
     opened_on: Items[str]

@@ -79,6 +79,13 @@ def test_a_case_that_only_asks_whether_a_file_exists_is_valid_by_ablation(projec
     card = project.ao_eval("ab", path, *STANDARD).document
     assert card["aggregate_delta"] == 1
     found = cause(card, "asks")
+    assert row(card, "asks")["artifact_attribution"] == ["learnings/hint.md"]
+    if GVISOR:
+        # Its kernel opens what is only looked at, and the scorecard says whose trace it was.
+        assert (found["method"], found["opened_on"]) == ("trace", ["learnings/hint.md"])
+        assert "gVisor" in " ".join(card["warnings"])
+        card = project.ao_eval("ab", path, *STANDARD, "--attribute", "ablate").document
+        found = cause(card, "asks")
     assert (found["method"], found["pattern"]) == ("ablation", "single")
     assert found["necessary"] == found["sufficient"] == ["learnings/hint.md"]
 
@@ -167,7 +174,8 @@ def test_a_control_that_times_out_leaves_the_change_unshown(project: Project) ->
 
 
 def test_every_leg_of_a_control_leaves_its_record(project: Project) -> None:
-    result: Result = project.ao_eval("ab", project.suite(case("asks", EXISTS)), *STANDARD)
+    path = project.suite(case("asks", EXISTS))
+    result: Result = project.ao_eval("ab", path, *STANDARD, "--attribute", "ablate")
     names = {path.parent.name for path in result.evidence.glob("legs/*/record.json")}
     replicates = {f"{side}_r{number}" for side in SIDES for number in range(2, 11)}
     swapped = {f"{side}_swapped" for side in SIDES}

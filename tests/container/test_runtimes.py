@@ -136,7 +136,7 @@ def test_a_case_that_ends_a_container_which_it_shares_degrades_the_leg(project: 
             "insufficient_decision_evidence"
         }
     assert result.card["aggregate_delta"] is None
-    assert sum(line.startswith("gVisor: ") for line in result.card["warnings"]) == 2
+    assert sum(line.startswith("gVisor: ") for line in result.card["warnings"]) == 3
 
 
 @pytest.mark.skipif(not GVISOR, reason="elsewhere a case cannot end PID 1")

@@ -56,8 +56,10 @@ def test_nobody_is_blamed_for_what_is_not_the_end_of_a_container(end: Degradatio
 
 
 def test_a_scorecard_says_what_is_different_and_more_with_a_shared_workspace() -> None:
-    (alone,), shared = warnings(shared=False), warnings(shared=True)
+    (alone, looks), shared = warnings(shared=False), warnings(shared=True)
+    assert "looked at" in looks
+    assert looks in shared
     assert "others are not" in alone
-    assert len(shared) == 2
+    assert len(shared) == 3
     assert "whole leg" in shared[0]
     assert "System V" in shared[1]
